@@ -1,7 +1,7 @@
-// Package dump formats records of the log as lines of JSON for people. The fields are those of the events, in the
-// spelling of the HTTP API.
+// Package dump formats records of the log as lines of JSON for people. It shows the fields of the events, named as in
+// the HTTP API.
 //
-// It shows no secrets: e-mail addresses are masked, and digests are shortened. For a record of an unknown kind Record
-// returns record.ErrUnknown, which package actors exports as ErrUnknownRecord. The format may change; programs should
+// It shows no secrets: e-mail addresses are masked, and digests are shortened. For an unknown kind of record, Record
+// returns record.ErrUnknown (exported by package actors as ErrUnknownRecord). The format may change; programs should
 // read the log through package wal.
 package dump

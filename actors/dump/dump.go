@@ -11,9 +11,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Record formats a record of the log as one line of JSON: the name of the event, and its fields that are not empty. A
-// record of a cluster node can have several events. Such a record is formatted as the number of the node and the list
-// of the events.
+// Record formats a record of the log as one line of JSON: the name of the event, and its non-empty fields. A cluster
+// node's record can contain several events; it is formatted as the node's number and the list of events.
 func Record(data []byte) (string, error) {
 	d := record.NewDecoder()
 	b, err := d.Bundle(data)
@@ -31,7 +30,7 @@ func Record(data []byte) (string, error) {
 		lines[i] = fields
 	}
 	line := any(map[string]any{"event": "bundle", "node": b.Node, "records": lines})
-	if b.Node == 0 && len(lines) == 1 { // a single event of a node without a cluster
+	if b.Node == 0 && len(lines) == 1 { // a single event without a cluster
 		line = lines[0]
 	}
 	text, err := json.Marshal(line)
@@ -41,7 +40,7 @@ func Record(data []byte) (string, error) {
 	return string(text), nil
 }
 
-// nameOf returns the name of a type or field in JSON, as in the HTTP API: sourceId, at, keyCreated.
+// nameOf returns the JSON name of a type or field, as in the HTTP API: sourceId, at, keyCreated.
 func nameOf(name string) string {
 	switch {
 	case name == "Created":
@@ -56,11 +55,11 @@ func nameOf(name string) string {
 	return name
 }
 
-// digestShown is the number of bytes that are shown of the digest of an API key, session token or login code: enough to
+// digestShown is the number of bytes shown of a digest (of an API key, session token or login code): enough to
 // recognize the digest, too few to find the secret.
 const digestShown = 4
 
-// describe returns a value in the form that encoding/json encodes. It leaves out empty fields of structs.
+// describe returns a value for encoding/json. It omits empty fields of structs.
 func describe(v reflect.Value) any {
 	switch value := v.Interface().(type) {
 	case time.Time:
@@ -98,7 +97,7 @@ func describe(v reflect.Value) any {
 	return v.Interface()
 }
 
-// flat reports whether the fields of a struct are shown as those of the struct around it.
+// flat reports whether a struct's fields are shown as fields of the surrounding struct.
 func flat(value any) bool {
 	_, key := value.(engine.QuoteKey)
 	return key

@@ -18,10 +18,10 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// TLS says how the connection to the mail server is encrypted.
+// TLS is the kind of encryption of the connection to the mail server.
 type TLS string
 
-// Values of TLS. For StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
+// Values of TLS. With StartTLS and Implicit the server's certificate must be valid for the host of Config.Addr.
 const (
 	StartTLS TLS = "starttls" // send the STARTTLS command before any email or password
 	Implicit TLS = "tls"      // use TLS from the first byte
@@ -40,10 +40,9 @@ type Config struct {
 	Password account.Secret
 	// From is the sender's address. Its domain is also used for EHLO and Message-IDs.
 	From account.Email
-	// CAFile is a PEM file with the certificates of trusted authorities. If it is empty, the system's authorities are
-	// trusted.
+	// CAFile is a PEM file with certificates of trusted authorities. Empty = the system's authorities.
 	CAFile string
-	// Clock returns the present time. If the time has a monotonic reading, steps of the wall clock do not affect delays.
+	// Clock returns the present time. With a monotonic reading, delays do not depend on steps of the wall clock.
 	Clock func() time.Time
 	// Random is the source of Message-IDs, usually crypto/rand.Reader. It need not be safe for concurrent use.
 	Random io.Reader
@@ -58,13 +57,13 @@ type Config struct {
 
 const (
 	queueMaxDefault = 1000
-	backoffFirst    = 5 * time.Second // delay after the first failed attempt of an email; it doubles with each one
+	backoffFirst    = 5 * time.Second // delay after an email's first failed attempt; it doubles each time
 	backoffMax      = 2 * time.Minute
 	attemptTimeout  = 30 * time.Second // for the whole SMTP dialog of one email
-	drainTimeout    = 5 * time.Second  // for which Close waits until the queued emails are sent
+	drainTimeout    = 5 * time.Second  // maximum time for Close to send the queued emails
 )
 
-// Validate returns the error that Open would return for this configuration.
+// Validate returns the error of Open for this configuration.
 func (c Config) Validate() error {
 	_, err := c.complete()
 	return err

@@ -1,13 +1,13 @@
-// Package mail sends login codes as emails through one SMTP server. Send puts an email into a queue in memory. A worker
-// goroutine sends the queued emails. Callers of Send do not wait for the server.
+// Package mail sends login codes as emails through one SMTP server. Send puts an email into a queue in memory and
+// returns. A worker goroutine sends the queued emails.
 //
 //	Send ──► queue ──► worker ──► SMTP connection ──► sent
 //	          ▲                      │
 //	          │                      ├──► status 5xx for this email: dropped
 //	          └──────────────────────┴──► status 4xx, connection, TLS, login, timeout: retried until the code expires
 //
-// Each email has a connection of its own. The delay before its retry doubles with each failure, up to two minutes. The
-// condition of the node ends with the next email that the server answers.
+// Each email uses its own connection. The delay before a retry doubles with each failure, up to two minutes. The health
+// condition of the mailer ends with the next email that the server answers.
 //
 // # Promises
 //

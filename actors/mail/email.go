@@ -15,7 +15,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ErrInvalidMail means that an email has no address, or that its code does not consist of CodeDigits digits.
+// ErrInvalidMail means an email without an address, or a code that is not CodeDigits digits.
 var ErrInvalidMail = errors.New("email without an address or code")
 
 const subject = "Su código de tasard / Your tasard code"
@@ -36,8 +36,8 @@ func checkMail(mail account.LoginMail) error {
 	return nil
 }
 
-// compose builds the message that the library go-mail sends. It sets the addresses without the parser of go-mail,
-// because that parser accepts more addresses than account.ParseEmail.
+// compose builds the message for the library go-mail. It sets the addresses without go-mail's parser, which accepts
+// more addresses than account.ParseEmail.
 func compose(mail account.LoginMail, date time.Time, config Config) (*gomail.Msg, error) {
 	var random [16]byte
 	if _, err := io.ReadFull(config.Random, random[:]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// LogMailer does not send emails. It writes the address and the code of each email as a line of text. Danger: a reader
-// of these lines can sign in as any user. Use it only for development. A node that requires API keys must not use it.
+// LogMailer sends no emails: it writes each address and code as a line of text. Danger: a reader of these lines can
+// sign in as any user. Use it only for development. A node that requires API keys must not use it.
 type LogMailer struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -19,52 +19,53 @@ type Mailer struct {
 	config Config
 	ctx    context.Context // canceled when Close stops waiting for the worker
 	cancel context.CancelFunc
-	wake   chan struct{} // makes the worker check the queue
+	wake   chan struct{} // signals the worker to check the queue
 	done   chan struct{} // closed when the worker has returned
 
 	mu           sync.Mutex // guards the fields below; never held during an attempt
-	queue        []*entry   // waiting emails, in the order of their arrival; with sending at most queueMax
+	queue        []*entry   // waiting emails, oldest first; with sending at most queueMax
 	sending      *entry     // nil = none
 	counts       Stats
 	closing      bool      // Close was called
-	fullSince    time.Time // an email was not accepted, and none has left the queue since; zero = there is room
-	failingSince time.Time // the server does not answer since then; zero = it does
+	fullSince    time.Time // when the full queue first rejected an email; zero = there is room
+	failingSince time.Time // when the server stopped answering; zero = it answers
 	refused      refusals
 }
 
-// entry is an email that Send has accepted.
+// entry is an accepted email.
 type entry struct {
 	mail        account.LoginMail
-	message     *gomail.Msg // the same in every attempt, so that a server can find an email that it has twice
+	message     *gomail.Msg // the same in every attempt, so that a server can recognize a duplicate
 	nextAttempt time.Time   // earliest time of the next attempt
 	attempts    int         // number of finished attempts
 }
 
-// refusals are the emails that the server has refused since it last accepted one.
+// refusals describes the emails refused by the server since it last accepted one.
 type refusals struct {
-	recipients []account.Email // some of their recipients, each once
+	recipients []account.Email // some recipients, each once
 	code       int             // newest SMTP status
 	since      time.Time
 }
 
 const (
-	// refusedRecipientsMin is the number of recipients whose emails must be refused, while none is accepted, until the
+	// refusedRecipientsMin is the number of recipients refused in a row at which the condition says that the server
+	// refuses every email. A few users mistype their address.
 	// condition says that the server refuses every email. A few users mistype their address.
 	refusedRecipientsMin = 3
-	// retryAfter is the time after which the caller of Send should try again. The error of Send has it as RetryAfter.
+	// retryAfter is the RetryAfter of Send's errors.
 	retryAfter = 30 * time.Second
 )
 
-// Stats counts emails since Open. Each email that Send has accepted is counted in exactly one of Waiting, Sent,
-// Refused, Expired, Replaced and Abandoned.
+// Stats counts emails since Open. Each accepted email is counted in exactly one of Waiting, Sent, Refused, Expired,
+// Replaced and Abandoned.
 type Stats struct {
-	Waiting   int    // in the queue, including the email that is being sent
+	Waiting   int    // in the queue, including the one being sent
 	Sent      uint64 // accepted by the server
 	Refused   uint64 // rejected by the server with status 5xx
 	Expired   uint64 // not sent before the code expired
-	Replaced  uint64 // not sent: a newer email to the same address was queued
+	Replaced  uint64 // not sent: a newer email to the same address replaced it
 	Abandoned uint64 // not sent: the mailer was closed
-	Dropped   uint64 // not accepted by Send, because the queue was full
+	Dropped   uint64 // rejected by Send: the queue was full
 	Failures  uint64 // failed attempts
 	LastSent  time.Time
 }
@@ -75,8 +76,8 @@ var ErrClosed = errors.New("mailer is closed")
 // ErrFull is the cause of Send's error when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// Open checks the configuration and starts the worker. It does not connect to the server, so a node can start while its
-// mail server is down. Close must be called to stop the worker.
+// Open checks the configuration and starts the worker. It does not connect, so a node can start while its mail server
+// is down. Call Close to stop the worker.
 func Open(config Config) (*Mailer, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -88,9 +89,9 @@ func Open(config Config) (*Mailer, error) {
 	return m, nil
 }
 
-// Send queues an email and returns at once. The error is ErrInvalidMail, or an *engine.Error with CodeOverloaded if the
-// queue is full or the mailer is closed. Stats and the log show later whether the email was sent. An email replaces a
-// waiting one to the same address.
+// Send queues an email and returns at once. It replaces a waiting email to the same address. The error is
+// ErrInvalidMail, or an *engine.Error with CodeOverloaded if the queue is full or the mailer is closed. Stats and the
+// log show later whether the email was sent.
 func (m *Mailer) Send(mail account.LoginMail) error {
 	if err := checkMail(mail); err != nil {
 		return err
@@ -142,7 +143,7 @@ func (m *Mailer) dropExpired(now time.Time) {
 	m.drop(&m.counts.Expired, "code expired", func(e *entry) bool { return !now.Before(e.mail.Expires) })
 }
 
-// waiting returns the number of emails in the queue, including the email that is being sent. The caller must hold mu.
+// waiting returns the length of the queue, including the email being sent. The caller must hold mu.
 func (m *Mailer) waiting() int {
 	if m.sending != nil {
 		return len(m.queue) + 1
@@ -157,9 +158,9 @@ func (m *Mailer) wakeWorker() {
 	}
 }
 
-// Close stops the worker. From then on Send accepts no email. Before the worker stops, it makes one attempt for each
-// queued email that it has not attempted yet, unless the server fails. When ctx ends or when drainTimeout has passed,
-// Close closes the connection and drops the other emails. The error has the number of emails that were dropped.
+// Close stops the worker and makes Send reject emails. Before it stops, the worker attempts each untried email once,
+// unless the server fails. When ctx ends or drainTimeout has passed, Close closes the connection and drops the other
+// emails. The error contains the number of dropped emails.
 func (m *Mailer) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closing = true
@@ -188,7 +189,7 @@ func (m *Mailer) Stats() Stats {
 	return stats
 }
 
-// work is the worker goroutine. After Close was called, it returns when the queue is empty.
+// work is the worker goroutine. After Close it returns when the queue is empty.
 func (m *Mailer) work() {
 	defer close(m.done)
 	for {
@@ -204,11 +205,11 @@ func (m *Mailer) work() {
 	}
 }
 
-// forever is the duration of a wait that only a new email ends.
+// forever is the duration of a wait without a retry to wait for.
 const forever = 24 * time.Hour
 
-// next returns the email to send now. If there is none, it returns the time until the next attempt, or 0 if the mailer
-// is closed.
+// next returns the email to send now. Otherwise it returns the time until the next attempt, or 0 if the mailer is
+// closed.
 func (m *Mailer) next() (*entry, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,7 +236,7 @@ func (m *Mailer) next() (*entry, time.Duration) {
 	return first, 0
 }
 
-// wait waits until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
+// wait blocks until wakeWorker is called, the mailer's context is canceled, or the duration has passed.
 func (m *Mailer) wait(duration time.Duration) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
@@ -246,7 +247,7 @@ func (m *Mailer) wait(duration time.Duration) {
 	}
 }
 
-// finishAttempt notes the result of an attempt. A failure delays the email, or removes it if the failure is permanent.
+// finishAttempt handles the result of an attempt. A temporary failure delays the email, a permanent one removes it.
 func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,7 +255,7 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	full := m.fullSince
 	m.sending, m.fullSince = nil, time.Time{}
 	e.attempts++
-	if m.ctx.Err() == nil { // else Close is the cause of the failure, not the server
+	if m.ctx.Err() == nil { // else Close caused the failure, not the server
 		m.noteServer(e.mail.To, fail, now)
 	}
 	if fail == nil {
@@ -278,8 +279,7 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	}
 }
 
-// noteServer notes for Condition whether the server answers, and whether it refuses every email. The caller must hold
-// mu.
+// noteServer updates Condition: does the server answer, and does it refuse every email? The caller must hold mu.
 func (m *Mailer) noteServer(to account.Email, fail *failure, now time.Time) {
 	switch {
 	case fail != nil && fail.isServerFailure():
@@ -306,7 +306,7 @@ func (m *Mailer) noteServer(to account.Email, fail *failure, now time.Time) {
 	}
 }
 
-// backoff returns the delay before the next attempt after a number of failures: it doubles up to a maximum.
+// backoff returns the delay before the next attempt. It doubles with each failure, up to a maximum.
 func backoff(failures int) time.Duration { return min(backoffFirst<<min(failures-1, 16), backoffMax) }
 
 // Condition reports whether the mailer can send emails. It does not wait for the server.

@@ -14,12 +14,12 @@ import (
 
 const detailBytesMax = 200
 
-// failure describes why an attempt failed. It contains no text of the server's replies, which may repeat the address,
-// the code or the password, so all fields may be logged.
+// failure describes a failed attempt. All fields may be logged: they contain no text of the server's replies, which may
+// repeat the address, the code or the password.
 type failure struct {
 	stage   stage
 	code    int    // SMTP status; 0 = none
-	detail  string // text of an error of our side; empty if the server may have included a secret in the text
+	detail  string // text of a local error; empty if it may contain a secret from the server
 	timeout bool
 }
 
@@ -34,8 +34,7 @@ const (
 
 func (f *failure) permanent() bool { return f.stage == stageEmail && f.code >= 500 }
 
-// isServerFailure reports whether other emails would fail too. Status 421 means that the server is closing the
-// connection.
+// isServerFailure reports whether other emails would fail too. Status 421 means that the server closes the connection.
 func (f *failure) isServerFailure() bool {
 	return f.stage != stageEmail || f.code == 0 || f.code == 421
 }
@@ -55,7 +54,7 @@ func (f *failure) Error() string {
 }
 
 // Check connects to the mail server, logs in, asks whether it accepts the sender, and disconnects without an email. The
-// error names the step that failed. It contains no text of the server's SMTP replies.
+// error names the failed step. It contains no text of the server's SMTP replies.
 func Check(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
@@ -79,13 +78,13 @@ func Check(ctx context.Context, config Config) error {
 	return nil
 }
 
-// send sends one email on a connection of its own, within attemptTimeout.
+// send sends one email on its own connection, within attemptTimeout.
 func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 	return c.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
 		err := sender.DialAndSendWithContext(ctx, message)
 		var sendErr *gomail.SendError
 		switch {
-		case message.IsDelivered(): // then a farewell that fails does not matter
+		case message.IsDelivered(): // then a failed farewell does not matter
 			return stageEmail, nil
 		case errors.As(err, &sendErr):
 			return stageEmail, err
@@ -94,8 +93,8 @@ func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 	})
 }
 
-// attempt calls do with a client of the library, which connects, starts TLS and logs in. It limits the time, and closes
-// the connection, which the library leaves open if TLS or the login fail.
+// attempt runs do with a client of the library that is connected and logged in. It limits the time and closes the
+// connection; after a failed TLS handshake or login the library would leave it open.
 func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Client) (stage, error)) *failure {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -129,7 +128,7 @@ func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Cl
 
 func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
 	_, port, _ := net.SplitHostPort(c.Addr)
-	number, _ := strconv.Atoi(port) // check has found it valid
+	number, _ := strconv.Atoi(port) // check has validated it
 	options := []gomail.Option{
 		gomail.WithPort(number), gomail.WithTimeout(attemptTimeout), gomail.WithHELO(c.domain()), gomail.WithDialContextFunc(dial),
 		gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithoutSMTPUTF8(), gomail.WithTLSPolicy(gomail.NoTLS),

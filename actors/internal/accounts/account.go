@@ -14,11 +14,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an AccountActor. An admissionRequest asks whether the quotas of the account admit one API request. It and
-// a usageRequest may go directly to the actor. All others go through the ShardActor that keeps the account.
+// Requests to an AccountActor. An admissionRequest asks the account's quotas to admit one API request. Only
+// admissionRequest and usageRequest may go directly to the actor. All others go through its ShardActor.
 type (
 	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
-	// Refund takes back one counted API request of an account, or of a client without an API key.
+	// Refund reverts the count of one API request, of an account or of a client without an API key.
 	Refund         = mailbox.Request[account.Admission, struct{}]
 	usageRequest   = mailbox.Request[UsageQuery, account.QuotaResult]
 	accountRequest = mailbox.Request[accountQuery, accountReply]
@@ -27,14 +27,14 @@ type (
 
 type (
 	admissionQuery struct{ key account.Digest }
-	// UsageQuery asks how much of its quotas (of the day and of the minute) the account of a valid key has used.
+	// UsageQuery asks for the quota usage (day and minute) of the account of a valid key.
 	UsageQuery   struct{ key account.Digest }
 	accountQuery struct{ account uint64 }
 	accountReply struct {
 		record account.Record
 		usage  account.QuotaResult
 	}
-	// changeQuery asks an account to make a change. decide returns the event, or nil if the account stays as it is.
+	// changeQuery asks an account for a change. decide returns the event, or nil if nothing changes.
 	changeQuery struct {
 		account uint64
 		decide  decideChange
@@ -42,15 +42,15 @@ type (
 	decideChange = func(*account.Account, account.ClockReading) (account.Event, error)
 )
 
-// eventWrite is an event that an account has decided and sends to its shard. The shard sends it back when the event is
-// durable, or with the reason why it is not.
+// eventWrite is an event on its way from an account to its shard. The shard returns it when the event is durable, or
+// with an error.
 type eventWrite struct {
 	mailbox.OneWay
 	account       *AccountActor
 	event         account.Event
 	record        []byte         // the encoded event
-	request       *changeRequest // caused the event; nil for quota leases (reserved parts of quotas) and their returns
-	remoteSeq     uint32         // AccountActor.remoteSeq when the event was made
+	request       *changeRequest // caused the event; nil for quota leases and their returns
+	remoteSeq     uint32         // AccountActor.remoteSeq at the time of the event
 	unconditional bool           // events of other nodes cannot make the event invalid
 	urgent        bool           // false: the shard may wait until more events join the write
 	err           *engine.Error  // the result
@@ -63,34 +63,32 @@ func (w *eventWrite) Reject(err *engine.Error) {
 	}
 }
 
-// returnLease tells an account that the node stops. The account then admits no more requests, and returns the unspent
-// part of its quota lease.
+// returnLease tells an account that the node is stopping. The account then admits no more requests, and returns the
+// unspent part of its quota lease.
 type returnLease struct{ mailbox.OneWay }
 
-// checkReturn tells an account to return its quota lease if the account does not need the lease. Other nodes can then
-// use that part of the quota.
+// checkReturn tells an account to return its quota lease if it is not in use. Other nodes can then use that quota.
 type checkReturn struct{ mailbox.OneWay }
 
-// AccountActor is the actor of one account, with its mailbox. It exists from the start of the node, or the creation of
-// the account, to the stop.
+// AccountActor is the actor of one account, with its mailbox. It runs until the node stops.
 type AccountActor struct {
 	Ref mailbox.Ref
 	*accountCommon
 	ID       uint64
 	Account  *account.Account
-	stopped  *engine.Error // if not nil, the error of all new leases and changes
+	stopped  *engine.Error // if not nil, the error for all new leases and changes
 	Leasing  bool          // a lease is being written to the log
-	urgent   bool          // a request waits for that lease, or soon will
+	urgent   bool          // a request waits for that lease, or will soon
 	stopping bool          // returnLease has arrived
 	Changes  int32         // number of changes whose events are being written
 
 	remoteSeq   uint32               // number of RemoteEvents messages (events of other nodes) received
-	remoteSent  uint32               // number of these messages that the shard has sent; only the shard uses this field
+	remoteSent  uint32               // number of these messages sent; only the shard uses this field
 	queued      []*admissionRequest  // requests that wait for that lease
 	firstQueued [1]*admissionRequest // backing array of queued
 }
 
-// accountCommon is the constant data that all accounts of a shard share.
+// accountCommon is constant data, common to all accounts of a shard.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	grants      atomic.Pointer[account.DayGrants] // set by the shard
@@ -103,7 +101,7 @@ type accountCommon struct {
 	changesMax  int // maximum of AccountActor.Changes
 }
 
-// policy returns the quota policy with the grants of the shard.
+// policy returns the quota policy, including the shard's grants.
 func (c *accountCommon) policy() account.QuotaPolicy {
 	policy := c.quotaPolicy
 	policy.Grants = c.grants.Load()
@@ -133,7 +131,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 			a.postReturn(a.Account.NextReturn(a.clock.Now()), false)
 		}
 	case *commitlog.SnapshotRequest:
-		a.Account.Shrink(a.clock.Now()) // snapshots are rare, and come to every account
+		a.Account.Shrink(a.clock.Now()) // snapshots are rare, and reach every account
 		state := a.Account.State()
 		m.SetAccount(record.AppendAccount(nil, &state))
 	case *returnLease:
@@ -145,8 +143,8 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, the account has
-// counted one API request too many. After a panic over any other message the state of the account may be wrong.
+// FailsNode implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, one API request
+// too many is counted. After a panic over any other message the account's state may be wrong.
 func (a *AccountActor) FailsNode(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *admissionRequest, *Refund, *usageRequest, *accountRequest:
@@ -155,7 +153,7 @@ func (a *AccountActor) FailsNode(msg mailbox.Message) bool {
 	return true
 }
 
-// admit replies at once or, if the request needs another lease, when that lease is durable.
+// admit replies at once. If the request needs another lease, it replies when the lease is durable.
 func (a *AccountActor) admit(m *admissionRequest) {
 	if a.stopping {
 		m.Reject(mailbox.ErrStopped)
@@ -178,7 +176,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 	a.reply(m, result, now)
 }
 
-// reply sends the result of an admission. If the caller no longer waits for the result, reply takes the admission back.
+// reply sends the result of an admission. If the caller has given up, it reverts the admission.
 func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
 	delivered := m.Reply(account.Admission{QuotaResult: result, Account: a.ID, At: now}, nil)
@@ -187,7 +185,7 @@ func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, no
 	}
 }
 
-// queueForLease queues a request until the next lease is durable. It asks for that lease if no lease is being written.
+// queueForLease queues a request until the next lease is durable. It asks for a lease unless one is being written.
 func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
@@ -219,8 +217,8 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease sends the next quota lease to the shard, if the account needs one. waiting is the number of requests that wait
-// for this lease.
+// lease sends the next quota lease to the shard if the account needs one. waiting is the number of requests in the
+// queue.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	event := a.Account.NextLease(key, now, a.policy(), waiting)
 	if event == nil {
@@ -243,8 +241,8 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased handles the result of writing a lease. After a conflict with an event of another node it calls admitQueued,
-// which may ask for another lease.
+// leased handles the result of writing a lease. After a conflict with another node's event it calls admitQueued, which
+// may ask for another lease.
 func (a *AccountActor) leased(w *eventWrite) {
 	a.Leasing = false
 	if w.err == nil {
@@ -265,8 +263,7 @@ func (a *AccountActor) leased(w *eventWrite) {
 	}
 }
 
-// admitQueued tries to admit the queued requests. If the lease is spent before all are admitted, it asks for the next
-// lease.
+// admitQueued admits queued requests until the lease is spent. Then it asks for the next lease.
 func (a *AccountActor) admitQueued() {
 	now := a.clock.Now()
 	requests := a.queued
@@ -307,7 +304,7 @@ func (a *AccountActor) usage(key account.Digest) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.policy()), nil
 }
 
-// change starts to make a change. Until its event is durable, other changes do not see it.
+// change starts a change. Other changes do not see it before its event is durable.
 func (a *AccountActor) change(m *changeRequest) {
 	switch {
 	case a.stopping:
@@ -321,7 +318,7 @@ func (a *AccountActor) change(m *changeRequest) {
 	}
 }
 
-// decide makes the event of a change and sends it to the shard. If the change panics, only this change fails.
+// decide makes the event of a change and sends it to the shard. A panic fails only this change.
 func (a *AccountActor) decide(m *changeRequest) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -343,7 +340,7 @@ func (a *AccountActor) decide(m *changeRequest) {
 	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, remoteSeq: a.remoteSeq, urgent: true})
 }
 
-// undo reverts what decide changed in the account for an event that will not become durable.
+// undo reverts the changes of decide for an event that will not become durable.
 func (a *AccountActor) undo(event account.Event) {
 	if _, ok := event.(*account.KeyCreated); ok {
 		a.Account.AbortKey()
@@ -351,7 +348,7 @@ func (a *AccountActor) undo(event account.Event) {
 }
 
 // written handles the result of writing an event. It applies a durable event and replies to the caller of the change.
-// After a conflict with an event of another node it makes the change again.
+// After a conflict with another node's event it repeats the change.
 func (a *AccountActor) written(w *eventWrite) {
 	switch e := w.event.(type) {
 	case *account.Leased:
@@ -383,8 +380,8 @@ func (a *AccountActor) written(w *eventWrite) {
 	a.returnLeaseOnStop()
 }
 
-// indexKey makes the key of an event known to Accounts.Admit. Another account cannot have the fingerprint of the key:
-// the node that made the key has reserved it.
+// indexKey makes a new key known to Accounts.Admit. The key's fingerprint is not taken, because the node that generated
+// the key has reserved it.
 func (a *AccountActor) indexKey(event account.Event) {
 	if created, ok := event.(*account.KeyCreated); ok && !a.keys.SetActor(created.Key.Digest, a.ID, &a.Ref) {
 		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
@@ -399,8 +396,8 @@ func asError(err *engine.Error) error {
 	return err
 }
 
-// remote applies events of another node. An event that this node has decided but not yet written then conflicts with
-// them: its write fails with ErrConflict, unless the event is unconditional (eventWrite.unconditional).
+// remote applies another node's events. An event of this node that is not durable yet then conflicts: its write fails
+// with ErrConflict, unless the event is unconditional (eventWrite.unconditional).
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	a.remoteSeq++
@@ -424,8 +421,8 @@ func (a *AccountActor) postReturn(event *account.Returned, urgent bool) {
 	a.shard.Send(&eventWrite{account: a, event: event, record: record, unconditional: true, urgent: urgent})
 }
 
-// returnLeaseOnStop returns the lease when the node stops. While an event of the account is being written it does
-// nothing: leased and written call it again afterwards.
+// returnLeaseOnStop returns the lease when the node stops. It does nothing while an event of the account is being
+// written: leased and written call it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.Changes > 0 {
 		return
@@ -437,7 +434,7 @@ func (a *AccountActor) returnLeaseOnStop() {
 	a.stopped = mailbox.ErrStopped
 }
 
-// RejectAll implements mailbox.Actor. It rejects all waiting requests. The shard rejects those of changes.
+// RejectAll implements mailbox.Actor. It rejects all waiting requests. The shard rejects the requests for changes.
 func (a *AccountActor) RejectAll(err *engine.Error) {
 	a.stopped = err
 	a.RejectQueued(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Accounts runs the actors for accounts, logins and anonymous clients on one node.
+// Accounts runs one node's actors for accounts, logins and anonymous clients.
 type Accounts struct {
 	config        Config
 	clock         *monotonicClock
@@ -25,7 +25,7 @@ type Accounts struct {
 	keyPolicy     atomic.Pointer[account.KeyPolicy]
 	codesUsedUp   atomic.Pointer[account.CodesUsedUp]
 	Count         atomic.Int64  // number of accounts
-	Leases        atomic.Uint64 // number of quota leases (reserved parts of quotas) that this process has written
+	Leases        atomic.Uint64 // number of quota leases written by this process
 	requestPools  requestPools
 	journalHealth *commitlog.Health // set by Start
 	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
@@ -45,7 +45,7 @@ type requestPools struct {
 	sessions   mailbox.RequestPool[account.Digest, uint64]
 }
 
-// New returns Accounts whose actors are not started yet.
+// New returns Accounts without starting the actors.
 func New(c Config) (*Accounts, error) {
 	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: keyindex.New(), timer: newWriteTimer()}
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
@@ -59,7 +59,7 @@ func New(c Config) (*Accounts, error) {
 	return t, nil
 }
 
-// LoginsCondition reports that all login codes of the hour were issued.
+// LoginsCondition reports that the hour's maximum of login codes was issued.
 func (t *Accounts) LoginsCondition(now time.Time) engine.Condition {
 	usedUp := t.codesUsedUp.Load()
 	if !now.Before(usedUp.Until) {
@@ -76,7 +76,7 @@ func (t *Accounts) LoginsCondition(now time.Time) engine.Condition {
 	}
 }
 
-// ShareCodes sets the secret with which all nodes of a cluster check login codes. It must be called before the replay.
+// ShareCodes sets the cluster's secret for checking login codes. Call it before the replay.
 func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
 	if len(loginCodeKey) != len(t.LoginCodeKey) {
 		return fmt.Errorf("the login-code key of the cluster has %d bytes, want %d", len(loginCodeKey), len(t.LoginCodeKey))
@@ -86,7 +86,7 @@ func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
 	return nil
 }
 
-// shardOf returns the actor that keeps an account.
+// shardOf returns the actor of an account's shard.
 func (t *Accounts) shardOf(account uint64) *mailbox.Ref { return shardOf(t.Shards, account) }
 
 func shardOf(shards []*mailbox.Ref, account uint64) *mailbox.Ref {
@@ -96,7 +96,7 @@ func shardOf(shards []*mailbox.Ref, account uint64) *mailbox.Ref {
 // accountBytesEstimate is the estimated size of an account in a snapshot.
 const accountBytesEstimate = 150
 
-// Start starts the actors with the state that a finished replay of the log gave.
+// Start starts the actors with the state from a finished replay of the log.
 func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) error {
 	t.journalHealth = log.Health
 	t.clock.resume(r.monotonic)
@@ -148,7 +148,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbo
 	return shard, err
 }
 
-// addAccounts starts the actors of the accounts that a replay gave. The shards have received no message yet.
+// addAccounts starts the actors of the replayed accounts. The shards have not received any message yet.
 func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Account) error {
 	for id, state := range all {
 		acct := shards[id%uint64(len(shards))].add(id, state)
@@ -161,8 +161,8 @@ func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Acc
 	return nil
 }
 
-// ReturnLeases makes every account return the unspent part of its quota lease. It waits for each shard (actor that
-// keeps a part of the accounts) up to the timeout. The caller must have stopped sending requests.
+// ReturnLeases makes every account return the unspent part of its quota lease. It waits up to the timeout for each
+// shard. The caller must send no more requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	defer t.timer.stop()
 	var requests []*drainRequest
@@ -172,11 +172,11 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 		shard.Send(m)
 	}
 	for _, m := range requests {
-		_, _ = m.Wait(timeout) // after an error the unspent quota of the leases is lost, as after a crash
+		_, _ = m.Wait(timeout) // after an error the unspent quota is lost, as after a crash
 	}
 }
 
-// Stop stops the actors and waits until they have stopped. They reject unanswered requests.
+// Stop stops the actors and waits for them. They reject unanswered requests.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards {
 		m := mailbox.NewRequest[stopCommand, []*mailbox.Ref](stopCommand{})

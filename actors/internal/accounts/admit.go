@@ -10,8 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Errors that tell a caller of the API why its API key is missing or not accepted. The values are shared: do not change
-// them.
+// Errors for a missing or unacceptable API key. They are shared values: do not modify them.
 var (
 	errMissingKey = &engine.Error{Code: engine.CodeMissingKey, Message: "a key is required: make a free one at /account and send it as Authorization: Bearer KEY"}
 	errInvalidKey = &engine.Error{Code: engine.CodeInvalidKey, Message: "the key is not valid: check that it is complete, or make a new one at /account"}
@@ -22,12 +21,11 @@ var (
 // LimitsEnforced implements account.Admitter.
 func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 
-// KeyPolicy implements account.Admitter. Before the replay has ended it returns the zero value, with which no API keys
-// are required.
+// KeyPolicy implements account.Admitter. During the replay it returns the zero value: no API keys are required.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It allocates only if the account needs its next quota lease. If Config.LimitsOff
-// is set, it counts no requests, and checks API keys only if they are required.
+// Admit implements account.Admitter. It allocates only for a new quota lease. If Config.LimitsOff is set, it counts no
+// requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.config.Available(); err != nil {
 		return account.Admission{}, err
@@ -57,15 +55,14 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 }
 
 // keysRequired reports whether every request needs an API key now. It reads the clock only if an operator has announced
-// a date from which keys are required.
+// a date for this.
 func (t *Accounts) keysRequired() bool {
 	policy := t.keyPolicy.Load()
 	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
-// admitKey asks the actor of the key's account. In a cluster it does not wait longer than leaseWaitMax if the account
-// cannot get a lease: the error says whether the majority is lost or the lease is only late. If only this process is
-// slow, it asks again.
+// admitKey asks the actor of the key's account. In a cluster it waits at most leaseWaitMax for a quota lease. The error
+// then says whether the majority is lost or the lease is only late. If only this process is slow, it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	actor := t.keys.Lookup(key)
 	if actor == nil {
@@ -86,14 +83,14 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
 }
 
-// errLeaseUnavailable rejects an API request of an account without a quota lease while the cluster cannot give one.
+// errLeaseUnavailable rejects an API request while the account has no quota lease and the cluster cannot give one.
 var errLeaseUnavailable = &engine.Error{
 	Code: engine.CodeNoMajority, RetryAfter: time.Second, Cause: commitlog.ErrNoMajority,
 	Message: "the quota of this key can't be counted now, because too few nodes of the service reach each other; try again in a second or ask " +
 		"another node",
 }
 
-// keyError returns the error for a code that means that the key is not usable, and nil for other codes.
+// keyError returns the error for a code that rejects the key, and nil for other codes.
 func keyError(code engine.Code) error {
 	switch code {
 	case engine.CodeInvalidKey:

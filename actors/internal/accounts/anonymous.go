@@ -10,8 +10,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// AnonymousTables is the number of AnonymousActors. Each counts the requests of some IP addresses, which a hash assigns
-// to it.
+// AnonymousTables is the number of AnonymousActors. A hash assigns each IP address to one of them.
 const AnonymousTables = 16
 
 type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]
@@ -44,7 +43,7 @@ func (t *AnonymousActor) admit(m *anonymousAdmission) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic is not fatal, because it makes a count wrong by one at most.
+// FailsNode implements mailbox.Actor. A panic is not fatal: at most, one count is wrong by one.
 func (t *AnonymousActor) FailsNode(mailbox.Message) bool { return false }
 
 // RejectAll implements mailbox.Actor.
@@ -52,14 +51,14 @@ func (t *AnonymousActor) RejectAll(*engine.Error) {}
 
 // anonymousTables has all AnonymousActors.
 type anonymousTables struct {
-	seed maphash.Seed // random, so that clients cannot choose addresses that fill one table
+	seed maphash.Seed // random, so that clients cannot fill one table with chosen addresses
 	refs []*mailbox.Ref
 }
 
-// newAnonymousTables starts the actors. rows is the number of clients that all tables together have room for.
+// newAnonymousTables starts the actors. rows is the number of clients for all tables together.
 func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *monotonicClock) (*anonymousTables, error) {
 	t := &anonymousTables{seed: maphash.MakeSeed()}
-	rowSeed := maphash.MakeSeed() // differs from t.seed, so that the addresses of one table spread over all its rows
+	rowSeed := maphash.MakeSeed() // differs from t.seed, so that one table's addresses spread over all its rows
 	for i := range AnonymousTables {
 		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(rowSeed, key)
@@ -73,7 +72,7 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, qu
 	return t, nil
 }
 
-// of returns the actor for an address. All addresses in one account.WidestPrefix have the same actor.
+// of returns the actor for an address. All addresses in one account.WidestPrefix share an actor.
 func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
 	client := account.WidestPrefix(address).Addr().As16()
 	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]

@@ -7,18 +7,19 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// monotonicClock reads the wall clock and the monotonic time (account.ClockReading). Monotonic time is how long nodes
-// have run on this log. It never goes back: after a restart it continues from the newest monotonic time in the log.
+// monotonicClock reads the wall clock and the monotonic time (account.ClockReading). Monotonic time is the total
+// running time of nodes on this log. It never goes back: after a restart it continues from the newest monotonic time in
+// the log.
 //
-// The day of a request comes from the wall clock, which may step. An account is never charged for an earlier day than
-// the newest one of which it has leased requests, so a step gives no quota twice (Account.WithDay).
+// The day of a request comes from the wall clock, which may step. An account never charges a day before the newest day
+// of its leases, so a step gives no quota twice (Account.WithDay).
 type monotonicClock struct {
 	wall            func() time.Time
-	monotonic       func() time.Duration // nil: use the monotonic reading of wall
-	origin          time.Time            // wall time when resume was called
+	monotonic       func() time.Duration // nil: use wall's monotonic reading
+	origin          time.Time            // wall time at the call of resume
 	monotonicOrigin time.Duration        // result of monotonic at origin
 	base            time.Duration        // monotonic time at origin; constant after resume
-	steady          bool                 // wall has a monotonic reading, which never goes back
+	steady          bool                 // wall has a monotonic reading
 	newest          atomic.Int64         // newest monotonic time; not used if steady
 }
 
@@ -29,8 +30,8 @@ func newMonotonicClock(wall func() time.Time, monotonic func() time.Duration) *m
 	return c
 }
 
-// resume sets the monotonic time to base, the newest monotonic time in the log. It must not be called concurrently with
-// the other methods.
+// resume sets the monotonic time to base, the newest monotonic time in the log. Do not call it concurrently with other
+// methods.
 func (c *monotonicClock) resume(base time.Duration) {
 	c.base, c.origin = base, c.wall()
 	c.newest.Store(int64(base))
@@ -40,7 +41,7 @@ func (c *monotonicClock) resume(base time.Duration) {
 	c.steady = c.monotonic == nil && c.origin != c.origin.Round(0) // Round removes the monotonic reading
 }
 
-// start returns the clock reading when resume was called.
+// start returns the clock reading at the call of resume.
 func (c *monotonicClock) start() account.ClockReading {
 	return account.ClockReading{Wall: c.origin, Monotonic: c.base}
 }
@@ -51,8 +52,8 @@ func (c *monotonicClock) Now() account.ClockReading {
 	return account.ClockReading{Wall: wall, Monotonic: c.monotonicAt(wall)}
 }
 
-// monotonicAt returns the monotonic time. wall is the present time. A steady clock needs no newest, whose updates would
-// slow down requests on other processors.
+// monotonicAt returns the monotonic time at wall, the present time. For a steady clock it does not update newest,
+// because updates would slow down requests on other processors.
 func (c *monotonicClock) monotonicAt(wall time.Time) time.Duration {
 	elapsed := wall.Sub(c.origin)
 	switch {

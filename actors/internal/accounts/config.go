@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config configures Accounts. Package actors copies its fields from actors.Config, which explains them, after it has
-// set the defaults.
+// Config configures Accounts. Package actors copies these fields from actors.Config, where they are explained, and sets
+// the defaults.
 type Config struct {
 	Clock                        func() time.Time
 	Monotonic                    func() time.Duration
@@ -22,27 +22,26 @@ type Config struct {
 	MailboxMax, PendingWritesMax int
 	AnonymousClientsMax, Shards  int
 
-	Available   func() error // nil if the node has replayed the log and has not stopped, else the reason
-	BeginChange func() error // called before each change; if it returns nil, EndChange must be called after the change
+	Available   func() error // nil if the node is ready, else the reason (replay or stop)
+	BeginChange func() error // called before each change; after nil, call EndChange when the change ends
 	EndChange   func()
 }
 
-// AskTimeout is how long a caller waits for the reply to a request. A reply usually takes microseconds. The timeout is
-// much longer, so that a short pause of the machine does not cause errors.
+// AskTimeout is the maximum time for a reply to a request. A reply usually takes microseconds. The timeout is much
+// longer, so that a short pause of the machine does not cause errors.
 const AskTimeout = 5 * time.Second
 
-// leaseWaitMax is how long an API request waits for a quota lease in a cluster. It is enough for the election of
-// another leader after the leader's process has died, also on a busy machine.
+// leaseWaitMax is the maximum time that an API request waits for a quota lease in a cluster. It is enough for the
+// election of a new leader after a crash, also on a busy machine.
 const leaseWaitMax = time.Second
 
-// Limits of a quota. QuotaMinuteMax bounds memory, because an account keeps the time of each request of the last
-// minute.
+// Limits of a quota. QuotaMinuteMax bounds memory: an account stores the time of each request of the last minute.
 const (
 	QuotaDayMax    = 1_000_000_000
 	QuotaMinuteMax = 100_000
 )
 
-// CheckQuota returns an error if a quota is outside the limits. A zero field is valid: it means the node's default.
+// CheckQuota returns an error for a quota outside the limits. A zero field is valid and means the node's default.
 func CheckQuota(q account.Quota) error {
 	if q.Day < 0 || q.Day > QuotaDayMax {
 		return fmt.Errorf("%d requests a day, want 0 to %d", q.Day, QuotaDayMax)

@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// ListAccounts implements account.Operator. Accounts may change while it runs, so the list is not a consistent
-// snapshot.
+// ListAccounts implements account.Operator. The list is not a consistent snapshot: accounts may change while it is
+// made.
 func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	if err := t.config.Available(); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	})
 }
 
-// RestoreAccount implements account.Operator. It does nothing to an account that is not suspended.
+// RestoreAccount implements account.Operator. For an account that is not suspended it does nothing.
 func (t *Accounts) RestoreAccount(id uint64, by string) error {
 	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		if a.Record().SuspendedAt.IsZero() {
@@ -119,7 +119,7 @@ func (t *Accounts) WithdrawAnnouncement(by string) error {
 	return err
 }
 
-// announce changes the key policy. It returns an error while another such change is not durable.
+// announce changes the key policy. It returns an error until the previous change of the policy is durable.
 func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time) (any, error)) (policy account.KeyPolicy, err error) {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err

@@ -19,9 +19,9 @@ type (
 	sessionLookup  = mailbox.Request[account.Digest, uint64]
 )
 
-// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy (from when on API
-// keys are required). It handles requests in order. For each request it makes a decision, writes the events of the
-// decision, and replies when they are durable.
+// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
+// requests in order. For each request it makes a decision, writes the decision's events, and replies when they are
+// durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	journal   *mailbox.Ref
@@ -32,28 +32,28 @@ type RegistrarActor struct {
 	usedUp    *atomic.Pointer[account.CodesUsedUp]
 	limit     int // maximum length of pending
 
-	pending   []*decision   // decisions whose events wait for the next write
-	inFlight  []*decision   // decisions whose events are being written
-	writing   bool          // the journal has not sent the result of the newest write yet
+	pending   []*decision   // decisions to be written next
+	inFlight  []*decision   // decisions being written
+	writing   bool          // the newest write has no result yet
 	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
-	stopped   *engine.Error // why the node has stopped, or nil
+	stopped   *engine.Error // not nil: why the node has stopped
 }
 
-// decision has the events that a request causes.
+// decision is the result of a request: the events to write.
 type decision struct {
 	request *registryChange
 
 	events    []any
 	records   [][]byte         // the encoded events
 	created   *account.Created // the event of a new account, or nil
-	done      func() error     // called when the events are durable and applied; returns the answer; nil = no error
+	done      func() error     // called after the events are durable and applied; returns the answer; nil = no error
 	keyPolicy bool             // one of the events changes the key policy
 }
 
-// decideFunc makes a decision. again is true if an earlier decision about the same request was discarded.
+// decideFunc makes a decision. again is true if an earlier decision for the request was discarded.
 type decideFunc func(r *RegistrarActor, again bool) (*decision, error)
 
-// registrarRecordsMax is the maximum number of records in one write. A decision with more records is written by itself.
+// registrarRecordsMax is the maximum number of records in one write. A larger decision is written by itself.
 const registrarRecordsMax = 1024
 
 // Receive implements mailbox.Actor.
@@ -74,12 +74,12 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over a request is not fatal: at most it counts one login attempt too
-// many.
+// FailsNode implements mailbox.Actor. A panic over a request is not fatal: at most, one login attempt too many is
+// counted.
 func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide makes a decision and starts to write its events. It rejects the request if the node has stopped or too many
-// decisions are pending.
+// decide makes a decision and starts to write it. It rejects the request if the node has stopped or too many decisions
+// are pending.
 func (r *RegistrarActor) decide(m *registryChange) {
 	switch {
 	case r.stopped != nil:
@@ -136,8 +136,8 @@ func (r *RegistrarActor) showCodesUsedUp() {
 	r.usedUp.Store(&usedUp)
 }
 
-// checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. If the code
-// causes no other event, the record is a CodeRefused.
+// checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. Without
+// another event, the record is a CodeRefused.
 func (r *RegistrarActor) checkCode(email account.EmailID, code string, token account.Digest, from account.Requester, again bool,
 	expires *time.Time,
 ) (*decision, error) {
@@ -198,7 +198,7 @@ func (r *RegistrarActor) write() {
 }
 
 // committed handles the result of a write: it applies durable events and replies to the callers. After a conflict with
-// an event of another node inFlight is empty, because remote has moved all decisions to pending.
+// another node's event, inFlight is empty, because remote has moved all decisions to pending.
 func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
@@ -230,7 +230,7 @@ func (r *RegistrarActor) apply(events []any) {
 	}
 }
 
-// undo reverts what a decision changed in the registry, because its events will not become durable.
+// undo reverts a decision's changes of the registry, because its events will not become durable.
 func (r *RegistrarActor) undo(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -247,7 +247,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Monotonic: r.clock.Now().Monotonic})
 }
 
-// RejectAll implements mailbox.Actor. It replies to the requests of all decisions with an error.
+// RejectAll implements mailbox.Actor. It replies to all decisions' requests with an error.
 func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
@@ -258,9 +258,8 @@ func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.inFlight, r.pending = nil, nil
 }
 
-// remote applies events of another node. A decision has the events that one request causes. Decisions that are not
-// durable yet were made without the events of the other node. Therefore remote reverts these decisions, newest first,
-// and makes them again after it has applied the events.
+// remote applies another node's events. Decisions that are not durable yet were made without these events. Therefore
+// remote first reverts these decisions, newest first. After it has applied the events, it makes the decisions again.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {

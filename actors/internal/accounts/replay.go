@@ -9,9 +9,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replay rebuilds the accounts, the registry of logins and the key policy (from when on API keys are required) from a
-// snapshot and the events after it. Call Begin, then read the snapshot with Visitor and call Restore if there is one,
-// then Apply for each event.
+// Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the newer events. Call
+// Begin first. If there is a snapshot, read it with Visitor and call Restore. Then call Apply for each event.
 type Replay struct {
 	Accounts     map[uint64]*account.Account
 	Registry     *account.Registry
@@ -26,13 +25,13 @@ type Replay struct {
 // NewReplay returns an empty replay.
 func NewReplay() *Replay { return &Replay{Accounts: map[uint64]*account.Account{}} }
 
-// Begin starts a replay with empty state. loginCodeKey is the secret key for hashes of login codes.
+// Begin starts a replay with empty state. loginCodeKey is the secret for hashing login codes.
 func (r *Replay) Begin(loginCodeKey [32]byte) {
 	r.loginCodeKey, r.Registry, r.grants = loginCodeKey, account.NewRegistry(loginCodeKey), &account.DayGrants{}
 	r.shareRegistry()
 }
 
-// Visitor returns the functions that take the accounts and e-mail addresses of a snapshot from its reader.
+// Visitor returns functions that store the accounts and e-mail addresses of a snapshot as it is read.
 func (r *Replay) Visitor(decoder *record.Decoder) record.SnapshotVisitor {
 	return record.SnapshotVisitor{
 		Accounts: func(encoded [][]byte) error {
@@ -52,7 +51,7 @@ func (r *Replay) Visitor(decoder *record.Decoder) record.SnapshotVisitor {
 	}
 }
 
-// Restore sets the state of a snapshot whose accounts the visitor has taken.
+// Restore sets the rest of a snapshot's state, after its visitor.
 func (r *Replay) Restore(s *record.Snapshot) {
 	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, r.addresses...)
 	r.addresses = nil
@@ -92,7 +91,7 @@ func (r *Replay) Apply(event any) error {
 	return nil
 }
 
-// account returns the account of an event, and creates it for its first event.
+// account returns the account of an event. The account's first event creates it.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
 	id := event.AccountID()
 	a := r.Accounts[id]
@@ -106,7 +105,7 @@ func (r *Replay) account(event account.Event) (*account.Account, error) {
 	return a, nil
 }
 
-// finish completes the replay on a node, which is 0 without a cluster. now is the start of the process.
+// finish completes the replay at the start time now. node is 0 without a cluster.
 func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Monotonic: r.monotonic})

@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// byOwner is the name in the log for changes that the owner of an account makes.
+// byOwner names the account's owner in the log, as the author of a change.
 const byOwner = "owner"
 
 const retryNoMail = time.Minute
@@ -26,8 +26,8 @@ var errNoMail = &engine.Error{
 	RetryAfter: retryNoMail,
 }
 
-// RequestCode implements account.Service. It queues the e-mail with the code, and does not wait until it is sent. If
-// the e-mail cannot be queued, it returns an error, but the code is valid.
+// RequestCode implements account.Service. It queues the e-mail with the code and returns without waiting for delivery.
+// If the queue rejects the e-mail, it returns an error, but the code is valid.
 func (t *Accounts) RequestCode(email account.Email, from account.Requester) error {
 	if t.config.Mail == nil {
 		return errNoMail
@@ -71,13 +71,13 @@ func (t *Accounts) CloseSession(token account.Digest) error {
 	})
 }
 
-// changeRegistry makes a change of the registry or of the key policy. If it returns nil, the events of the decision are
-// durable and applied. After a timeout the decision may still run: do not read what it sets.
+// changeRegistry changes the registry or the key policy. After nil the decision's events are durable and applied. After
+// a timeout the decision may still run: do not read any variable that it sets.
 func (t *Accounts) changeRegistry(decide decideFunc) error {
 	return ask(t, t.Registrar, registryQuery{decide})
 }
 
-// ask asks an actor for a change and waits until it is durable.
+// ask asks an actor for a change and waits until the change is durable.
 func ask[Q any](t *Accounts, owner *mailbox.Ref, query Q) error {
 	if err := t.config.BeginChange(); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	return t.CreateKeyFor(id, name)
 }
 
-// CreateKeyFor creates a key for an account ID, without a session.
+// CreateKeyFor creates a key for an account by ID, without a session.
 func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.newKey(id)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 	return created, secret, nil
 }
 
-// releaseKey removes a key from the index of keys if err guarantees that the key was not created.
+// releaseKey removes a key from the index of keys, unless err leaves open whether the key was created.
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
 	switch AsEngineError(err).Code {
 	case engine.CodeKeyLimitReached, engine.CodeAccountSuspended, engine.CodeNotFound, engine.CodeReadOnly, engine.CodeNoMajority:
@@ -154,10 +154,10 @@ func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) 
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // attempts to generate an API key that the index of keys accepts; the first nearly always succeeds
+	keyDrawsMax   = 4 // attempts to generate a key with a free fingerprint; the first nearly always succeeds
 	keyIDPrefix   = "key_"
-	operatorMax   = 100 // maximum number of characters of an operator's name
-	suspensionMax = 500 // maximum number of characters of the reason for a suspension
+	operatorMax   = 100 // maximum length of an operator's name, in characters
+	suspensionMax = 500 // maximum length of the reason for a suspension, in characters
 )
 
 // newKey generates an API key and adds it to the index of keys. The key becomes valid when its event is durable.
@@ -187,14 +187,14 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 	return t.RevokeKeyOf(account, id)
 }
 
-// RevokeKeyOf revokes a key of an account ID, without a session.
+// RevokeKeyOf revokes a key of an account by ID, without a session.
 func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 	return t.change(accountID, func(a *account.Account, now account.ClockReading) (account.Event, error) {
 		return a.RevokeKey(id, byOwner, wallTime(now))
 	})
 }
 
-// change makes a change of an account. If it returns nil, the event that decide has returned is durable and applied.
+// change changes an account. After nil the event from decide is durable and applied.
 func (t *Accounts) change(account uint64, decide decideChange) error {
 	return ask(t, t.shardOf(account), changeQuery{account, decide})
 }
@@ -213,7 +213,7 @@ func AsEngineError(err error) *engine.Error {
 	return Internal(err)
 }
 
-// checkText rejects a text that is too long or has control characters, which could harm an operator's terminal.
+// checkText rejects a text that is too long, or contains control characters, which could harm an operator's terminal.
 func checkText(field, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):

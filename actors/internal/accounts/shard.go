@@ -19,20 +19,20 @@ const (
 	shardBytesMax   = 768 << 10
 )
 
-// This line compiles only if the largest write fits into one batch.
+// This line does not compile unless the largest write fits into one batch.
 const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
 
-// shardReserve is the mailbox space of a ShardActor for one-way messages (mailbox.Kind.Reserve). In the worst case
-// every account of a shard sends an event at the same time.
+// shardReserve is a ShardActor's room for one-way messages (mailbox.Kind.Reserve). In the worst case every account of a
+// shard sends an event at the same time.
 const shardReserve = 1 << 22
 
-// ShardActor has a part of the accounts, each of which is an actor from the start of the node to its stop. The shard
-// gathers the events of its accounts and writes them to the journal in batches. Callers send admissions directly to the
-// actor of an account. All other messages to an account go through its shard, in order.
+// ShardActor keeps a part of the accounts. It starts and stops their actors, and writes their events to the journal in
+// batches. Callers send admissions directly to an account's actor. All other messages to an account go through its
+// shard, in order.
 type ShardActor struct {
 	self    *mailbox.Ref
 	actors  *mailbox.System
-	kind    *mailbox.Kind // the kind of the account actors
+	kind    *mailbox.Kind // kind of the account actors
 	journal *mailbox.Ref
 	node    engine.NodeID // ID of this node; 0 without a cluster
 	index   uint64        // number of this shard
@@ -44,21 +44,21 @@ type ShardActor struct {
 
 	Accounts  map[uint64]*AccountActor
 	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
-	batch     batch         // events of the accounts that are not durable yet
-	stopped   *engine.Error // why the node has stopped, or nil
+	batch     batch         // events that are not durable yet
+	stopped   *engine.Error // not nil: why the node has stopped
 	draining  *leaseReturns // not nil after drain
 	closed    bool          // after drain or stopAccounts: messages to accounts are rejected
 }
 
-// batch has the events of a shard that are not durable yet. At most one write is in flight; meanwhile events wait.
+// batch collects a shard's events until they are durable. At most one write is in flight; meanwhile events wait.
 //
-//	waiting  --write-->  inFlight  --writeDone-->  the accounts get the result
+//	waiting  --write-->  inFlight  --writeDone-->  result to the accounts
 //
-// A grant of a day, or its end, is written with them.
+// A write may also contain the grant of a day, or its end.
 type batch struct {
 	waiting       []*eventWrite
 	inFlight      []*eventWrite
-	due           bool                // the waiting events must not wait longer than for the write in flight
+	due           bool                // write the waiting events as soon as no write is in flight
 	grant         *account.DayGranted // waiting
 	grantInFlight *account.DayGranted
 }
@@ -69,26 +69,26 @@ func (b *batch) empty() bool { return !b.writing() && len(b.waiting) == 0 && b.g
 
 // Requests to a ShardActor.
 type (
-	// drainRequest makes all accounts of the shard return their quota leases. The reply comes when the returns are
+	// drainRequest makes all accounts of the shard return their quota leases. The reply comes when all returns are
 	// durable.
 	drainRequest = mailbox.Request[drainCommand, struct{}]
 	drainCommand struct{}
-	// stopRequest makes the actors of all accounts stop. The reply has these actors, which may still be stopping.
+	// stopRequest stops the actors of all accounts. The reply lists these actors, which may still be stopping.
 	stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
 	stopCommand struct{}
-	// ListRequest asks for the IDs of all accounts of a shard.
+	// ListRequest asks for the IDs of all accounts in a shard.
 	ListRequest = mailbox.Request[ListQuery, []uint64]
 	// ListQuery is the Query of ListRequest.
 	ListQuery struct{}
 )
 
-// accountsCreated tells a shard about new accounts. The journal sends it when the events are durable.
+// accountsCreated tells a shard about new accounts. The journal sends it after the events are durable.
 type accountsCreated struct {
 	mailbox.OneWay
 	events []*account.Created
 }
 
-// leaseReturned tells a shard that an account has sent its last event before a stop, or has none to send.
+// leaseReturned tells a shard that an account is done: it will send no more events before the stop.
 type leaseReturned struct {
 	mailbox.OneWay
 	failed bool // the account could not return its lease
@@ -154,7 +154,7 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) {
 	}
 }
 
-// add starts the actor of an account.
+// add starts an account's actor.
 func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 	a := &AccountActor{accountCommon: s.common, ID: id, Account: state, stopped: s.stopped}
 	s.actors.Init(&a.Ref, s.kind, a)
@@ -163,7 +163,7 @@ func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 	return a
 }
 
-// created starts the actors of new accounts.
+// created starts actors for new accounts.
 func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		state := account.New(event.Account)
@@ -173,7 +173,7 @@ func (s *ShardActor) created(events []*account.Created) {
 	}
 }
 
-// gather adds an event to the events that wait. It writes them, or waits for more.
+// gather adds an event to the waiting events. It writes them if they are due.
 func (s *ShardActor) gather(w *eventWrite) {
 	if s.stopped != nil {
 		s.reply(w, s.stopped)
@@ -193,13 +193,13 @@ func (s *ShardActor) reply(w *eventWrite, err *engine.Error) {
 	w.account.Ref.Deliver(w)
 }
 
-// flush writes the events that wait, at once or after the write in flight.
+// flush writes the waiting events now, or after the write in flight.
 func (s *ShardActor) flush() {
 	s.batch.due = true
 	s.write()
 }
 
-// write sends waiting events to the journal, up to the limits of one write, if they are due and no write is in flight.
+// write sends waiting events to the journal if they are due and no write is in flight, up to the limits of one write.
 func (s *ShardActor) write() {
 	b := &s.batch
 	if b.writing() || !b.due {
@@ -221,8 +221,8 @@ func (s *ShardActor) write() {
 	}
 }
 
-// grantDay makes a grant for a day when the first account of the shard takes a lease of that day, so that the other
-// accounts need no record for their first lease of the day. With a lease size of 1 each request is in the log.
+// grantDay makes the day's grant with the shard's first lease of a day, so that the other accounts' first leases of the
+// day need no record. With a lease size of 1 there is no grant, and the log contains each request.
 func (s *ShardActor) grantDay(w *eventWrite) {
 	if s.node != 0 || s.draining != nil || s.common.quotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
 		return
@@ -238,7 +238,7 @@ func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
 	}
 }
 
-// takeGrantBack ends the newest grant of this process, when all accounts have returned what they had of it.
+// takeGrantBack ends this process's newest grant, after all accounts have returned their parts of it.
 func (s *ShardActor) takeGrantBack() {
 	if day := s.common.grants.Load().Newest(); day != 0 && !s.draining.failed {
 		s.batch.grant = s.newGrant(day)
@@ -247,7 +247,7 @@ func (s *ShardActor) takeGrantBack() {
 	}
 }
 
-// encodeGrant begins to write the grant that waits. It returns its record, if there is one, and its size.
+// encodeGrant takes the waiting grant, if any, for a write. It returns the encoded record and its size.
 func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 	grant := s.batch.grant
 	if s.batch.grant = nil; grant == nil {
@@ -255,13 +255,13 @@ func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 	}
 	encoded, err := record.Encode(grant)
 	if err != nil {
-		return nil, 0 // there is no grant then
+		return nil, 0 // no grant is waiting then
 	}
 	s.batch.grantInFlight = grant
 	return [][]byte{encoded}, len(encoded)
 }
 
-// rejectConflicts removes waiting events that were made before the account received the newest event of another node.
+// rejectConflicts removes waiting events that are older than the newest event of another node for the same account.
 // Their accounts get ErrConflict.
 func (s *ShardActor) rejectConflicts() {
 	if s.node == 0 {
@@ -276,8 +276,8 @@ func (s *ShardActor) rejectConflicts() {
 	})
 }
 
-// writeDone tells the accounts the result of a write. After a conflict with events of another node it writes the events
-// again, without those that rejectConflicts removes.
+// writeDone reports the result of a write to the accounts. After a conflict with another node's events it writes the
+// events again, except those removed by rejectConflicts.
 func (s *ShardActor) writeDone(err *engine.Error) {
 	b := &s.batch
 	done, grant := b.inFlight, b.grantInFlight
@@ -302,7 +302,7 @@ func (s *ShardActor) writeDone(err *engine.Error) {
 	s.endDrain()
 }
 
-// remote forwards events of another node to the actors of their accounts.
+// remote forwards another node's events to the accounts' actors.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
 	if s.stopped != nil || s.Accounts == nil {
@@ -352,8 +352,8 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	c.PartDone()
 }
 
-// RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject the requests
-// that wait for leases.
+// RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject requests that
+// wait for leases.
 func (s *ShardActor) RejectAll(err *engine.Error) {
 	for _, w := range slices.Concat(s.batch.inFlight, s.batch.waiting) {
 		w.Reject(err)
@@ -362,15 +362,15 @@ func (s *ShardActor) RejectAll(err *engine.Error) {
 	s.endDrain()
 }
 
-// leaseReturns is the return of all quota leases of a shard when the node stops.
+// leaseReturns tracks the return of all quota leases of a shard at a stop.
 type leaseReturns struct {
 	request *drainRequest
 	awaited int  // accounts that have not sent leaseReturned yet
-	failed  bool // perhaps an account has used the grant of the day and not recorded it
+	failed  bool // perhaps an account has used the day's grant without a record
 	ended   bool // takeGrantBack was called
 }
 
-// drain makes every account return its quota lease, and rejects later messages to accounts.
+// drain makes every account return its quota lease. From then on messages to accounts are rejected.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.common.grants.Store(s.common.grants.Load().End())
 	s.draining, s.closed = &leaseReturns{request: m, awaited: len(s.Accounts)}, true
@@ -382,7 +382,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 	s.endDrain()
 }
 
-// endDrain replies to the drainRequest, if there is one, when all leases are returned or the node has stopped.
+// endDrain replies to a drainRequest when all leases are returned or the node has stopped.
 func (s *ShardActor) endDrain() {
 	d := s.draining
 	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || !s.batch.empty()) {

@@ -7,16 +7,16 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// FlushDelay is how long a shard may keep an event of an account if no request waits for the event. During the delay,
-// events of many accounts join one write, whose sync stops all requests of a node with one processor. Most of the
-// events are quota leases, which an account usually asks for seconds before it needs them. An account that is faster
+// FlushDelay is how long a shard may hold back an event of an account if no request waits for it. Meanwhile events of
+// many accounts join the same write. This matters because the sync of a write stops all requests on a node with one
+// processor. Most of these events are quota leases, usually requested seconds before use. An account that spends faster
 // ends the delay for all (writeTimer.hurry).
 const FlushDelay = 250 * time.Millisecond
 
 // checkReturnsInterval is the time between two CheckReturns messages in a cluster.
 const checkReturnsInterval = 5 * time.Second
 
-// Flush tells a shard to write the events that it has.
+// Flush tells a shard to write its waiting events.
 type Flush struct{ mailbox.OneWay }
 
 // CheckReturns tells a shard to send checkReturn to all its accounts.
@@ -90,7 +90,7 @@ func (t *writeTimer) run(returns <-chan time.Time) {
 	}
 }
 
-// stop ends the goroutine. Events that are decided afterwards are written only if a request waits for them.
+// stop ends the goroutine. Later events are written only if a request waits for them.
 func (t *writeTimer) stop() {
 	close(t.end)
 	t.done.Wait()

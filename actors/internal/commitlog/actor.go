@@ -9,18 +9,18 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write asks the Actor to make the records of an owner durable. An owner is an actor that keeps state: a currency
-// actor, a shard of accounts, or the registrar of logins. An owner has at most one Write in flight.
+// Write asks the Actor to make records of an owner durable. An owner (actor with state) has at most one Write in
+// flight.
 type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
-	Notifications []Notification // sent to other owners when the records are durable, before WriteResult is sent to From
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received when it made the records
+	Notifications []Notification // sent to other owners when the records are durable, before From gets WriteResult
+	RemoteSeq     uint64         // number of RemoteEvents that the owner had received before it made the records
 }
 
-// Notification informs another owner of a write. If a snapshot of all owners includes the write, the snapshot also
-// includes what the other owner changed on the notification.
+// Notification informs another owner of a write. A snapshot that includes the write also includes the other owner's
+// reaction to the notification.
 type Notification struct {
 	To      *mailbox.Ref
 	Message mailbox.Message
@@ -29,34 +29,33 @@ type Notification struct {
 // Reject implements mailbox.Message. It is called if the Actor has stopped.
 func (w *Write) Reject(cause *engine.Error) { w.From.Send(&WriteResult{Err: cause}) }
 
-// WriteResult is sent to the owner when its Write is done. If Err is nil, the records are durable.
+// WriteResult tells the owner that its Write is done. If Err is nil, the records are durable.
 type WriteResult struct {
 	mailbox.OneWay
 	Err *engine.Error
 }
 
-// durable is the message to every owner whose Write has become durable.
+// durable is the WriteResult of every successful Write.
 var durable = &WriteResult{}
 
-// finishRequest asks the Actor to write what is queued and to take a final snapshot of the owners' states. Then the
-// Actor replies.
+// finishRequest asks the Actor to write all queued records and take a final snapshot. Then the Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
 
-// Actor orders the writes of all owners. It collects the writes in batches. The writer goroutine (Log.writer) appends
-// one batch at a time. Then the Actor sends WriteResult to the owners, in the order of their writes.
+// Actor orders the writes of all owners and collects them in batches. The writer goroutine (Log.writer) appends one
+// batch at a time. Then the Actor sends WriteResult to the owners, in the order of their writes.
 type Actor struct {
 	log         *Log
 	currencies  []*mailbox.Ref
-	shards      []*mailbox.Ref // actors that each keep a part of the accounts
+	shards      []*mailbox.Ref // actors of the accounts; each keeps a part of them
 	registry    *mailbox.Ref
 	snapshot    snapshotPlan
-	replication *replication // nil if the journal is not a SharedJournal, to which several nodes write
+	replication *replication // nil if the journal is not a SharedJournal
 
 	last          uint64 // sequence of the newest durable record
 	waiting       []*Write
-	inFlight      []*Write // the batch that is being appended, or proposed to a SharedJournal
+	inFlight      []*Write // the batch being appended, or proposed to a SharedJournal
 	writerBusy    bool     // the writer goroutine still works on a job
-	gathered      bool     // the gathered message has arrived: the next batch may start
+	gathered      bool     // gathered has arrived: the next batch may start
 	stopCause     *engine.Error
 	stateRequests []*stateRequest
 	finishRequest *finishRequest
@@ -100,8 +99,8 @@ func (a *Actor) FailsNode(mailbox.Message) bool { return true }
 // RejectAll implements mailbox.Actor.
 func (a *Actor) RejectAll(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects the write if its records were made from an outdated state, or if it cannot become
-// durable now.
+// enqueue queues a write. It rejects a write whose records were made from outdated state, or that cannot become durable
+// now.
 func (a *Actor) enqueue(w *Write) {
 	problem := a.writeProblem()
 	switch {
@@ -115,8 +114,7 @@ func (a *Actor) enqueue(w *Write) {
 	}
 }
 
-// stateRequestsMax is the maximum number of stateRequests (for the states of all currencies) that wait until the
-// current batch is appended.
+// stateRequestsMax is the maximum number of stateRequests that wait for the end of the current batch.
 const stateRequestsMax = 64
 
 func (a *Actor) queueStateRequest(q *stateRequest) {
@@ -127,9 +125,8 @@ func (a *Actor) queueStateRequest(q *stateRequest) {
 	a.stateRequests = append(a.stateRequests, q)
 }
 
-// advance starts the next step. With a local journal, which only this node uses, it does so only if the writer is idle.
-// With a SharedJournal the owners change their states only when a record is delivered. A snapshot may therefore start
-// while the writer is still in Append.
+// advance starts the next step. With a local journal the writer must be idle. With a SharedJournal a snapshot may start
+// while the writer is still in Append, because owners change their states only when a record is delivered.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
@@ -155,12 +152,12 @@ func (a *Actor) advance() {
 	}
 }
 
-// gathered is the message with which the writer answers gather.
+// gathered is the writer's answer to gather.
 type gathered struct{ mailbox.OneWay }
 
-// gather lets the owners that have something to do, for example those of the previous batch, send their writes first.
-// Without it these writes would miss the batch, and there would be twice as many batches, each with a sync. The message
-// goes through the writer, so that the dispatcher runs the Actor after all owners that wait for a turn now.
+// gather gives busy owners, such as those of the previous batch, time to send their writes before the next batch
+// starts. Otherwise these writes would miss the batch, and there would be twice as many batches, each with a sync. The
+// message goes through the writer, so that the dispatcher runs the Actor after all owners in its queue.
 func (a *Actor) gather() {
 	a.writerBusy = true
 	a.log.writer.submit(func() {
@@ -180,7 +177,7 @@ func (a *Actor) finish() {
 	a.finishRequest = nil
 }
 
-// append submits a batch to the writer. The batch has as many waiting writes as fit, and at least one.
+// append submits a batch to the writer: as many waiting writes as fit, at least one.
 func (a *Actor) append() {
 	a.gathered = false
 	var records [][]byte
@@ -209,7 +206,7 @@ func (a *Actor) submitAppend(records [][]byte) {
 	a.log.writer.submit(func() { a.log.append(expected, records) })
 }
 
-// countAppended counts records for the next snapshot, and reports to Health if that snapshot is late.
+// countAppended counts records for the next snapshot, and reports a late snapshot to Health.
 func (a *Actor) countAppended(records, bytes int) {
 	a.snapshot.count(records, bytes)
 	if a.snapshot.late() {
@@ -217,7 +214,7 @@ func (a *Actor) countAppended(records, bytes int) {
 	}
 }
 
-// appended handles the return of Journal.Append. For a local journal it sends the result to the owners of the batch.
+// appended handles the result of Journal.Append. For a local journal it sends the result to the owners of the batch.
 func (a *Actor) appended(m *appendResult) {
 	a.writerBusy = false
 	if a.replication != nil {
@@ -257,8 +254,8 @@ func (a *Actor) failStop(err error) {
 	a.log.Fail(err)
 }
 
-// stop rejects all waiting and later writes. A batch that is being appended to a local journal still gets its result.
-// A batch that is proposed to a SharedJournal gets an error at once.
+// stop rejects all waiting and later writes. A batch in a local journal's Append still gets its result. A batch
+// proposed to a SharedJournal gets an error at once.
 func (a *Actor) stop(cause *engine.Error) {
 	if a.stopCause == nil {
 		a.stopCause = ReadOnly(cause)

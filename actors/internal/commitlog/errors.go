@@ -13,12 +13,12 @@ const (
 	retryNoMajority = 2 * time.Second // an election takes about as long
 )
 
-// ErrPosition means that the newest record of the journal does not have the expected number (sequence), because another
-// process has written to the journal.
+// ErrPosition means that the newest record of the journal has an unexpected number (sequence), because another process
+// has written to the journal.
 var ErrPosition = errors.New("the journal does not end with the expected record")
 
-// ErrConflict rejects a Write whose records were made from an outdated state. The owner, which is the actor that sent
-// the Write, makes the records again from the new state. ErrConflict is never returned to a caller of the API.
+// ErrConflict rejects a Write with records from outdated state. The owner makes the records again from the new state.
+// Callers of the API never get ErrConflict.
 var ErrConflict = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node has changed the same state"),
 }
@@ -26,13 +26,13 @@ var ErrConflict = &engine.Error{
 // ErrNoMajority is the cause of write errors while this node cannot reach a majority of the cluster.
 var ErrNoMajority = errors.New("no majority of the cluster's members is reachable")
 
-// ErrOutcomeUnknown is returned for a change that was being written when the cluster lost its majority.
+// ErrOutcomeUnknown is returned for a change in progress when the cluster loses its majority.
 var ErrOutcomeUnknown = &engine.Error{
 	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; check it when the nodes of the cluster reach each other again",
 	Cause: ErrNoMajority,
 }
 
-// ReadOnly returns the error for a write that the journal cannot accept now. cause is ErrNoMajority or wal.ErrNoSpace.
+// ReadOnly returns the error for a write while the journal accepts none. cause is ErrNoMajority or wal.ErrNoSpace.
 func ReadOnly(cause error) *engine.Error {
 	e := &engine.Error{Code: engine.CodeReadOnly, RetryAfter: retryReadOnly, Cause: cause}
 	reason := "the disk of the node is nearly full"

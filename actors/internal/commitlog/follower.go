@@ -14,18 +14,16 @@ import (
 )
 
 const (
-	// ReplicationWindow is the maximum number of records of a SharedJournal that are delivered but not yet applied. It
-	// must be much smaller than mailbox.ReserveDefault, which is the room that a mailbox has for one-way messages such as
-	// RemoteEvents.
+	// ReplicationWindow is the maximum number of SharedJournal records that are delivered but not yet applied. It must
+	// be much smaller than mailbox.ReserveDefault, the room of a mailbox for one-way messages such as RemoteEvents.
 	ReplicationWindow   = 64
 	healthCheckInterval = 250 * time.Millisecond
 )
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry counts the references to a record in the replication window. The window has the records that are
-// delivered but not yet applied. Each owner (actor that keeps state) that must apply events of the record has a
-// reference.
+// WindowEntry counts the references to a record in the replication window, which contains the delivered records that
+// are not applied yet. Each owner with events in the record has a reference until it has applied them.
 type WindowEntry struct {
 	window     chan struct{}
 	references atomic.Int64
@@ -49,14 +47,14 @@ func (w *WindowEntry) Release() {
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
-	own      bool // the bundle is the newest that this process proposed
+	own      bool // the bundle is this process's newest proposal
 	records  int  // number of records in the bundle
 	bytes    int  // size of the bundle
 	err      error
 
-	// The events in a bundle of another node, by owner.
+	// Events of another node's bundle, by owner.
 	currencies map[string][]engine.Event
-	accounts   [][]account.Event // events of accounts, by the shard that keeps the account
+	accounts   [][]account.Event // events of accounts, by shard
 	registry   []any
 
 	Window *WindowEntry
@@ -65,8 +63,8 @@ type Delivered struct {
 // Reject implements mailbox.Message. It is called if the Actor has stopped, and drops the record.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// RemoteEvents sends an owner its events from a record of another node, in order. The owner must call Window.Release
-// after it has applied the events.
+// RemoteEvents sends an owner its events from another node's record, in order. The owner must call Window.Release after
+// it has applied them.
 type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
@@ -76,7 +74,7 @@ type RemoteEvents[E any] struct {
 // Reject implements mailbox.Message. It is called if the owner has stopped, and drops the events.
 func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower sends the Actor the records of all nodes, and writesBlocked while changes cannot become durable.
+// follower sends the Actor the records of all nodes. It also sends writesBlocked while changes cannot become durable.
 type follower struct {
 	log     *Log
 	shards  int
@@ -107,8 +105,8 @@ func (f *follower) follow() {
 	}
 }
 
-// deliver sends a record to the Actor when the window has room. After stop it drops every record: if it dropped only
-// some, the Actor would get a record after a gap.
+// deliver sends a record to the Actor when the window has room. After stop it drops every record, so that the Actor
+// never gets a record after a gap.
 func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
@@ -124,8 +122,8 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	f.log.Ref.Send(m)
 }
 
-// decode decodes a bundle into m and groups its events by owner. It does not decode the events of a bundle that this
-// process proposed, because the owners still have these events.
+// decode decodes a bundle into m and groups its events by owner. It skips this process's own bundles, because the
+// owners still have these events.
 func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
@@ -155,8 +153,8 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 	return nil
 }
 
-// watch updates the health of the disk, and sends writesBlocked to the Actor repeatedly while changes cannot become
-// durable. The writer does not check the disk while it waits for the cluster.
+// watch updates the health of the disk. While changes cannot become durable, it repeatedly sends writesBlocked to the
+// Actor. The writer does not check the disk while it waits for the cluster.
 func (f *follower) watch() {
 	defer f.done.Done()
 	ticker := time.NewTicker(healthCheckInterval)
@@ -178,7 +176,7 @@ func (f *follower) watch() {
 	}
 }
 
-// stop stops the goroutines. After stop has returned, the Actor gets no record.
+// stop stops the goroutines. After it returns, the Actor gets no record.
 func (f *follower) stop() {
 	f.cancel()
 	f.done.Wait()

@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// slowMin is the time after which Health reports a slow disk if a write is not durable yet.
+// slowMin is the age of an undurable write at which Health reports a slow disk.
 const slowMin = time.Second
 
 // Health describes the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
@@ -15,20 +15,19 @@ type Health struct {
 	Clock     func() time.Time
 	Sequence  atomic.Uint64 // number (sequence) of the newest durable record
 	startTime time.Time
-	shared    bool // several nodes write the journal, so a write waits for other nodes too
+	shared    bool // several nodes share the journal, so a write also waits for other nodes
 
 	diskFull        engine.Fault // the journal rejects writes because the disk has too little space
 	diskSlow        engine.Fault
 	snapshotFailing engine.Fault // the newest attempt to take a snapshot failed
-	snapshotLate    engine.Fault // several snapshots were due since the newest one; see snapshotPlan.late
-	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
-	oldestInFlight  atomic.Int64 // when the oldest write of the batch in flight was queued; 0 = no batch in flight
+	snapshotLate    engine.Fault // several snapshots are overdue; see snapshotPlan.late
+	oldestQueued    atomic.Int64 // queue time of the oldest waiting write (sinceStart); 0 = no write waits
+	oldestInFlight  atomic.Int64 // queue time of the oldest write in flight; 0 = none
 	rejectedBytes   atomic.Int64 // size of the newest batch that did not fit on the disk
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 
-// newHealth returns a Health. If the clock monotonic is not nil, Health.Clock follows it. Otherwise Health.Clock
-// is clock.
+// newHealth returns a Health. Health.Clock follows monotonic if that is not nil, else it is clock.
 func newHealth(clock func() time.Time, monotonic func() time.Duration) *Health {
 	h := &Health{Clock: clock, startTime: clock()}
 	if monotonic != nil {
@@ -48,7 +47,7 @@ func (h *Health) noteQueued() {
 	}
 }
 
-// noteTaken is called when a batch of waiting writes is submitted to the writer. all is true if no write still waits.
+// noteTaken is called when a batch of waiting writes goes to the writer. all means that no other write waits.
 func (h *Health) noteTaken(all bool) {
 	h.oldestInFlight.Store(h.oldestQueued.Load())
 	if all {
@@ -56,16 +55,16 @@ func (h *Health) noteTaken(all bool) {
 	}
 }
 
-// noteDone is called when the batch in flight has its result.
+// noteDone is called at the end of the batch in flight.
 func (h *Health) noteDone() {
 	h.noteSlow(h.Clock())
 	h.oldestInFlight.Store(0)
 }
 
-// Waits reports whether a change waits for the journal.
+// Waits reports whether a change is waiting for the journal.
 func (h *Health) Waits() bool { return h.oldestInFlight.Load() != 0 || h.oldestQueued.Load() != 0 }
 
-// noteCopy is called with the health of this node's own copy of a SharedJournal.
+// noteCopy takes over the health of this node's own copy of a SharedJournal.
 func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	now := h.Clock()
 	if copyHealth.DiskFull {
@@ -75,8 +74,8 @@ func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	}
 }
 
-// noteSlow reports a slow disk if a write older than slowMin is not durable. A write to a SharedJournal may wait for
-// other nodes, so noteSlow ignores it, and noteCopy reports a slow disk.
+// noteSlow reports a slow disk if a write is older than slowMin. It ignores writes to a SharedJournal, because these
+// may wait for other nodes; noteCopy reports a slow disk there.
 func (h *Health) noteSlow(now time.Time) {
 	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {

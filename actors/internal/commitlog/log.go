@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Journal   Journal
 	Clock     func() time.Time
-	Monotonic func() time.Duration // monotonic clock; nil = the times of Clock have a monotonic reading
+	Monotonic func() time.Duration // monotonic clock; nil = use the monotonic reading of Clock's times
 	Random    io.Reader            // used only with a SharedJournal
 	Fail      func(error)          // stops the node
 	Logger    *slog.Logger
@@ -27,14 +27,13 @@ type Config struct {
 
 // Position describes a journal after its replay.
 type Position struct {
-	Last, Snapshot uint64 // sequences of the newest record and of the newest snapshot
+	Last, Snapshot uint64 // sequences of the newest record and the newest snapshot
 	Records        int    // number of records after the snapshot
-	Bytes          int64  // size of those records
+	Bytes          int64  // size of these records
 }
 
-// Log connects a Journal with the Actor that orders its records and with the goroutines that write to disk. Call its
-// methods in this order: New, Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. If Start
-// was not called, only Close is needed.
+// Log connects a Journal to the Actor and to the goroutines that write to disk. Call its methods in this order: New,
+// Spawn, AddCurrency and SetAccounts, Start, NodeStopping, Finish, Stop, Close. Without Start only Close is needed.
 type Log struct {
 	Config
 	Health *Health
@@ -45,7 +44,7 @@ type Log struct {
 	writer    *worker       // appends and drops records
 	snapshots *worker       // writes snapshots
 	follower  *follower     // delivers the records of a SharedJournal; nil if Shared is nil
-	token     atomic.Uint64 // number that identifies the newest proposed bundle of this process
+	token     atomic.Uint64 // identifies the newest proposed bundle of this process
 }
 
 // New returns a Log. It starts no goroutines.
@@ -56,7 +55,7 @@ func New(c Config) (*Log, error) {
 		return l, nil
 	}
 	l.Health.shared = true
-	// Count tokens from a random number, so that they differ from the tokens of an earlier process of this node.
+	// Count tokens from a random number, to differ from an earlier process of this node.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)
@@ -91,8 +90,7 @@ func (l *Log) AddCurrency(code string, owner *mailbox.Ref) {
 	}
 }
 
-// SetAccounts sets the shards (actors that keep the accounts), the registrar (actor that keeps the logins) and the
-// approximate encoded size of all accounts. It must be called before Start.
+// SetAccounts sets the shards, the registrar and the approximate encoded size of all accounts. Call it before Start.
 func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes int64) {
 	l.actor.shards, l.actor.registry, l.actor.snapshot.accountBytes = shards, registry, bytes
 }
@@ -107,16 +105,15 @@ func (l *Log) Start() {
 	}
 }
 
-// NodeStopping announces that the node stops. From then on, the Actor does not wait for a majority: if the cluster has
-// none, it rejects all writes.
+// NodeStopping announces the node's stop. From then on the Actor rejects all writes while the cluster has no majority,
+// instead of waiting for one.
 func (l *Log) NodeStopping() {
 	if l.Shared != nil {
 		l.Ref.Send(&nodeStopping{})
 	}
 }
 
-// Finish waits until all writes are durable and the Actor has tried to take a final snapshot. Then it stops the
-// follower.
+// Finish waits until all writes are durable and a final snapshot was tried. Then it stops the follower.
 func (l *Log) Finish(timeout time.Duration) error {
 	request := mailbox.NewRequest[struct{}, struct{}](struct{}{})
 	l.Ref.Send(request)
@@ -127,8 +124,8 @@ func (l *Log) Finish(timeout time.Duration) error {
 	return err
 }
 
-// Stop stops the Actor and the goroutines. With a SharedJournal only Close stops the writer, because an Append may wait
-// until the journal is closed.
+// Stop stops the Actor and the goroutines. With a SharedJournal the writer runs until Close, because an Append may
+// block until then.
 func (l *Log) Stop() {
 	l.Ref.Stop()
 	if l.Shared == nil {
@@ -137,7 +134,7 @@ func (l *Log) Stop() {
 	l.snapshots.stop()
 }
 
-// Close closes the journal. With a SharedJournal it then stops the writer, which Stop has left running.
+// Close closes the journal. With a SharedJournal it also stops the writer.
 func (l *Log) Close() error {
 	err := l.Journal.Close()
 	if l.Shared != nil {

@@ -12,39 +12,38 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// replication is the Actor's state for a SharedJournal, to which several nodes write. An owner is an actor that keeps a
-// part of the node's state. In a SharedJournal a batch of writes is a single record, a bundle. The Actor proposes the
-// bundle for the number (sequence) after that of the last delivered record:
+// replication is the Actor's state for a SharedJournal. There, a batch of writes is a single record, a bundle. The
+// Actor proposes the bundle for the next number (sequence) after the last delivered record:
 //
-//	owner      makes records from its state, and sends a Write with the number of RemoteEvents that it had received
+//	owner      makes records from its state, and sends a Write with the number of RemoteEvents received so far
 //	Actor      packs waiting writes into a bundle with a new token; the writer proposes the bundle for one sequence
-//	follower   delivers the record that got the sequence: this bundle, or that of another node
+//	follower   delivers the record that won the sequence: this bundle or another node's
 //	Actor      this bundle: commits its writes
-//	           another bundle: sends its events to their owners (RemoteEvents), rejects the writes of these owners
+//	           another bundle: sends its events to their owners (RemoteEvents), rejects these owners' writes
 //	           (ErrConflict), and proposes the other writes again
 //	owner      applies the events; after ErrConflict it makes its records again from the new state
 //
-// A rule that one owner enforces therefore holds across all nodes. A write is committed when its record is delivered,
-// not when Append returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal.
-// The follower waits while ReplicationWindow records are delivered but not yet applied. While the cluster has no
-// majority, or this node's disk is full, all writes are rejected. Reads still work, and accounts can still spend the
-// quota that this node has already leased.
+// An owner's rules therefore hold across all nodes. A write is committed when its record is delivered, not when Append
+// returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal. The follower
+// pauses while ReplicationWindow records are delivered but not yet applied. All writes are rejected while the cluster
+// has no majority or this node's disk is full. Meanwhile reads work, and accounts can spend quota already leased by
+// this node.
 type replication struct {
 	currencies map[string]*mailbox.Ref
 	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents messages sent to each owner
 	stopping   bool                    // the node stops
 }
 
-// stale reports whether the Actor has sent RemoteEvents that the owner had not received when it made the records.
+// stale reports whether the owner made the records before it received all RemoteEvents sent to it.
 func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
 
 func (a *Actor) writeProblem() error { return Majority{a.log.Shared}.writeProblem() }
 
-// writesBlocked tells the Actor that changes of this node cannot become durable (Majority.writeProblem).
+// writesBlocked tells the Actor that this node's changes cannot become durable (Majority.writeProblem).
 type writesBlocked struct{ mailbox.OneWay }
 
-// nodeStopping tells the Actor that the node is stopping. If the cluster has no majority, the Actor then abandons the
-// bundle that it has proposed.
+// nodeStopping tells the Actor that the node is stopping. Without a majority, the Actor then abandons the proposed
+// bundle.
 type nodeStopping struct{ mailbox.OneWay }
 
 // propose proposes the records of the writes in flight as one bundle.
@@ -57,7 +56,7 @@ func (a *Actor) propose(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// proposalReturned handles the return of Append. It does not answer the writes: delivered does that.
+// proposalReturned handles the return of Append. It does not answer the writes, because delivered does.
 func (a *Actor) proposalReturned(m *appendResult) {
 	switch {
 	case m.err == nil || errors.Is(m.err, ErrPosition) || a.stopCause != nil:
@@ -110,8 +109,8 @@ func (a *Actor) delivered(m *Delivered) {
 	a.revalidate(batch)
 }
 
-// route sends the events in another node's record to their owners. It sends to the shards, which keep the accounts,
-// before the registrar, which keeps the sessions. An account therefore exists before its sessions.
+// route sends the events of another node's record to their owners. Shards come before the registrar, so that an account
+// exists before its sessions.
 func (a *Actor) route(m *Delivered) error {
 	r := a.replication
 	for currency, events := range m.currencies {
@@ -137,8 +136,8 @@ func (r *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
 	owner.Send(m)
 }
 
-// revalidate is called after another node's record. It rejects the writes that the record made stale, and queues the
-// other writes again in their order.
+// revalidate follows another node's record. It rejects writes made stale by the record, and queues the others again in
+// order.
 func (a *Actor) revalidate(batch []*Write) {
 	all := slices.Concat(batch, a.waiting)
 	a.waiting = nil
@@ -151,8 +150,7 @@ func (a *Actor) revalidate(batch []*Write) {
 	}
 }
 
-// writesBlocked rejects waiting writes. The proposed bundle may still be committed. Only if the node is stopping,
-// writesBlocked abandons it.
+// writesBlocked rejects waiting writes. The proposed bundle may still be committed, so it is abandoned only at a stop.
 func (a *Actor) writesBlocked() {
 	problem := a.writeProblem()
 	switch {
@@ -166,8 +164,7 @@ func (a *Actor) writesBlocked() {
 	a.waiting = nil
 }
 
-// abandonProposal sends an error to the owners of the proposed bundle. This process will not learn whether the bundle
-// was committed.
+// abandonProposal sends an error to the owners of the proposed bundle. This process will not learn its outcome.
 func (a *Actor) abandonProposal() {
 	batch, cause := a.inFlight, ErrOutcomeUnknown
 	if !a.replication.stopping {

@@ -15,16 +15,16 @@ import (
 //
 // Its methods differ from those of a local journal:
 //
-//	Join        must return before the methods of Journal are called, except Close
-//	Last, Read  have the records that this node's copy had when Join returned
+//	Join        must return before any other method except Close is called
+//	Last, Read  cover this node's copy of the records at the return of Join
 //	Append      proposes one record for the sequence after expected. It returns nil if the record gets that sequence,
-//	            and ErrPosition if another record does. It waits for either, or for Close, even without a majority. It
-//	            returns wal.ErrNoSpace and proposes nothing if this node's disk has no space for the record.
-//	Follow      delivers all later records, also those of this node, before or after their Append returns
+//	            and ErrPosition if another record does. It blocks until then, or until Close, even without a majority.
+//	            If this node's disk has no space for the record, it proposes nothing and returns wal.ErrNoSpace.
+//	Follow      delivers all later records, including this node's own, before or after Append returns
 type SharedJournal interface {
 	Journal
-	// Join waits until this node may serve its copy of the records. It returns the secret of 32 bytes with which all nodes
-	// check login codes.
+	// Join blocks until this node may serve its copy of the records. It returns the cluster's secret of 32 bytes for
+	// checking login codes.
 	Join(ctx context.Context) (loginCodeKey []byte, err error)
 	// Node returns the ID of this node.
 	Node() engine.NodeID
@@ -37,23 +37,23 @@ type SharedJournal interface {
 
 // ClusterHealth is a node's view of its cluster.
 type ClusterHealth struct {
-	Majority bool      // the node reaches a majority, so writes can become durable
-	Since    time.Time // when Majority got its present value
+	Majority bool      // the node reaches a majority: writes can become durable
+	Since    time.Time // last change of Majority
 	Leader   string    // name of the node that orders writes; "" = unknown
 
-	// DiskFull means that this node's own copy of the journal waits for space on its disk.
+	// DiskFull: the write to this node's own copy waits for disk space.
 	DiskFull bool
-	// DiskSince is when the write to this node's own copy began that is in progress, or zero.
+	// DiskSince is the start of the disk write in progress to this node's own copy; zero if none.
 	DiskSince time.Time
 }
 
-// Majority tells whether the cluster has a majority. The zero value is for a node without a cluster.
+// Majority reports whether the cluster has a majority. The zero value is for a node without a cluster.
 type Majority struct{ Shared SharedJournal }
 
 // Lost reports whether the cluster has no majority. Without a cluster it returns false.
 func (q Majority) Lost() bool { return q.Shared != nil && !q.Shared.ClusterHealth().Majority }
 
-// writeProblem returns why a change of this node cannot become durable now: ErrNoMajority, wal.ErrNoSpace, or nil.
+// writeProblem returns why this node's changes cannot become durable now: ErrNoMajority, wal.ErrNoSpace, or nil.
 func (q Majority) writeProblem() error {
 	if q.Shared == nil {
 		return nil
@@ -67,8 +67,7 @@ func (q Majority) writeProblem() error {
 	return nil
 }
 
-// AskChange asks an owner, which is the actor that keeps the state, for a change and returns the answer. It converts
-// the error with ChangeError.
+// AskChange asks an owner for a change and returns the answer. It converts the error with ChangeError.
 func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q Majority) (A, error) {
 	m := mailbox.NewRequest[Q, A](query)
 	owner.Send(m)
@@ -76,8 +75,8 @@ func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q M
 	return answer, q.ChangeError(err)
 }
 
-// ChangeError converts the error of a change. If the change timed out and the cluster has no majority, it returns
-// ErrOutcomeUnknown, else err.
+// ChangeError converts the error of a change. It returns ErrOutcomeUnknown after a timeout without a majority, else
+// err.
 func (q Majority) ChangeError(err error) error {
 	if errors.Is(err, mailbox.ErrExpired) && q.Lost() {
 		return ErrOutcomeUnknown

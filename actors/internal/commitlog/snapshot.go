@@ -14,9 +14,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// StateSnapshot is the consistent state of all owners after one record of the journal. An owner is an actor that keeps
-// state: of a currency, of a shard of accounts, or of logins (the registrar). The state of one owner, or of one
-// account, is a part of the snapshot.
+// StateSnapshot is the consistent state of all owners after one record of the journal. Each currency, each account,
+// each shard and the registrar contributes one part.
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
@@ -24,17 +23,17 @@ type StateSnapshot struct {
 	Accounts   [][][]byte          // by shard; each an encoded account.State
 	Grants     []account.DayGrants // by shard
 	Registry   RegistrySnapshot
-	Done       func(*StateSnapshot) // called once, when PartDone was called for all parts
+	Done       func(*StateSnapshot) // called once, after PartDone for all parts
 
-	Pending atomic.Int64                 // number of parts for which PartDone was not called yet
-	Err     atomic.Pointer[engine.Error] // not nil if an owner has stopped; the snapshot is then incomplete
+	Pending atomic.Int64                 // number of parts without PartDone
+	Err     atomic.Pointer[engine.Error] // not nil: an owner has stopped, and the snapshot is incomplete
 }
 
 // RegistrySnapshot is the registrar's part of a StateSnapshot.
 type RegistrySnapshot struct {
 	Registry  account.RegistrySnapshot
 	KeyPolicy account.KeyPolicy
-	Monotonic time.Duration // monotonic time, at least that of every event in the snapshot
+	Monotonic time.Duration // not before that of any event in the snapshot
 }
 
 // SnapshotRequest asks an owner for its part of a snapshot. The part must be immutable.
@@ -63,13 +62,13 @@ func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.PartDone()
 }
 
-// Reject implements mailbox.Message. It is called if an owner has stopped, and makes the snapshot fail.
+// Reject implements mailbox.Message. A stopped owner's part makes the snapshot fail.
 func (s *SnapshotRequest) Reject(cause *engine.Error) {
 	s.Snapshot.Err.Store(cause)
 	s.Snapshot.PartDone()
 }
 
-// PartDone must be called for each part, when it is set or has failed. After the last part it calls Done.
+// PartDone must be called once for each part, after it is set or has failed. The last call runs Done.
 func (s *StateSnapshot) PartDone() {
 	if s.Pending.Add(-1) == 0 {
 		s.Done(s)
@@ -105,8 +104,8 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks the Actor for a StateSnapshot after the newest record: a full one if the query is true, else one
-// of the currencies.
+// stateRequest asks the Actor for a StateSnapshot after the newest record: of everything if the query is true, else
+// only of the currencies.
 type stateRequest = mailbox.Request[bool, *StateSnapshot]
 
 // requestParts asks the owners for their parts of the snapshot.
@@ -144,12 +143,12 @@ func (a *Actor) answerStateRequests() {
 }
 
 const (
-	// accountsFraction makes snapshots rarer if the accounts are large. The records since the previous snapshot must
-	// be at least 1/accountsFraction as large as all accounts.
+	// accountsFraction makes snapshots rarer if the accounts are large: the records since the previous snapshot must be
+	// at least 1/accountsFraction as large as all accounts.
 	accountsFraction = 4
-	// overdueSnapshots is how many snapshots must be overdue until Health reports that the next snapshot is late.
+	// overdueSnapshots is the number of overdue snapshots at which Health reports a late snapshot.
 	overdueSnapshots = 4
-	// snapshotSpaceMin is the least free space at which a failed snapshot is tried again.
+	// snapshotSpaceMin is the minimum free space for another attempt after a failed snapshot.
 	snapshotSpaceMin = 1 << 20
 )
 
@@ -159,7 +158,7 @@ type snapshotPlan struct {
 	bytesMax   int64 // Config.SnapshotBytes
 
 	last             uint64 // sequence of the newest snapshot
-	records          int    // number of records since the newest attempt to take a snapshot
+	records          int    // number of records since the newest attempt
 	bytes            int64  // size of these records
 	uncoveredRecords int    // number of records since the newest snapshot
 	uncoveredBytes   int64  // size of these records
@@ -168,7 +167,7 @@ type snapshotPlan struct {
 	final            bool   // Finish has asked for the final snapshot
 	finalTried       bool   // final was set once
 	retry            bool   // try a failed snapshot again
-	dropBefore       uint64 // records before this sequence are not needed any more; 0 = all are needed
+	dropBefore       uint64 // records before this sequence may be deleted; 0 = none
 }
 
 func (p *snapshotPlan) count(records, bytes int) {
@@ -178,7 +177,7 @@ func (p *snapshotPlan) count(records, bytes int) {
 	p.uncoveredBytes += int64(bytes)
 }
 
-// late reports whether so many records have come since the newest snapshot that overdueSnapshots snapshots were due.
+// late reports whether overdueSnapshots snapshots were due since the newest one.
 func (p *snapshotPlan) late() bool {
 	manyRecords := p.uncoveredRecords >= overdueSnapshots*p.recordsMax && p.uncoveredBytes >= p.accountBytes
 	return manyRecords || p.uncoveredBytes >= overdueSnapshots*p.bytesMax
@@ -189,8 +188,7 @@ func (p *snapshotPlan) due() bool {
 	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
 }
 
-// begin resets the counts from which due decides. It starts no snapshot and returns false if the newest snapshot has
-// all records up to last.
+// begin resets the counts for due. It returns false if the newest snapshot covers all records up to last.
 func (p *snapshotPlan) begin(last uint64) bool {
 	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
 	p.running = last > p.last
@@ -206,11 +204,11 @@ type snapshotResult struct {
 	err          error
 }
 
-// retrySnapshot tells the Actor that the disk has enough space to try a failed snapshot again.
+// retrySnapshot tells the Actor that the disk has space for another attempt.
 type retrySnapshot struct{ mailbox.OneWay }
 
-// snapshotWritten handles the result of a snapshot. If the snapshot failed, the node continues without it, because the
-// journal still has all records.
+// snapshotWritten handles the result of a snapshot. After a failure the node continues, because the journal still has
+// all records.
 func (a *Actor) snapshotWritten(m *snapshotResult) {
 	p, health := &a.snapshot, a.log.Health
 	p.running = false
@@ -229,13 +227,13 @@ func (a *Actor) snapshotWritten(m *snapshotResult) {
 	}
 }
 
-// WriteSnapshot lets the snapshot worker encode and write a full snapshot, while commits continue.
+// WriteSnapshot starts writing a full snapshot on the snapshot worker. Commits continue.
 func (l *Log) WriteSnapshot(s *StateSnapshot) {
 	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
-// writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners
-// may still set them.
+// writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners may
+// still be setting them.
 func (l *Log) writeSnapshot(s *StateSnapshot) *snapshotResult {
 	if err := s.Err.Load(); err != nil {
 		return &snapshotResult{sequence: s.Sequence, err: err}

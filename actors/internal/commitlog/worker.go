@@ -9,14 +9,13 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckInterval is how often the writer, which is the worker that appends records, checks the free space while it
-// is idle.
+// CheckInterval is the period of the free-space checks of an idle writer (the worker that appends records).
 const CheckInterval = 500 * time.Millisecond
 
-// After the disk was full, Health reports a fault until at least spaceMargin bytes fit on it.
+// spaceMargin is the free space at which Health ends the fault of a full disk.
 const spaceMargin = 64 << 10
 
-// worker is a goroutine for work that waits for the disk. An actor must not do such work, because it must not block.
+// worker is a goroutine for work that waits for the disk. An actor must not block, so it leaves such work to workers.
 type worker struct {
 	jobs chan func()
 	done sync.WaitGroup
@@ -51,10 +50,10 @@ func (w *worker) run(tick func()) {
 	}
 }
 
-// submit gives the worker a job. It does not block, because the Actor waits for the result before the next job.
+// submit gives the worker a job. It does not block: the Actor submits a job only after the result of the previous one.
 func (w *worker) submit(job func()) { w.jobs <- job }
 
-// stop waits until all jobs are done and the goroutine has ended.
+// stop waits for all jobs and for the end of the goroutine.
 func (w *worker) stop() {
 	close(w.jobs)
 	w.done.Wait()
@@ -86,10 +85,10 @@ type dropResult struct {
 // drop deletes old records and sends dropResult to the Actor. It is a job of the writer.
 func (l *Log) drop(before uint64) { l.Ref.Send(&dropResult{err: l.Journal.DropBefore(before)}) }
 
-// spaceChecker is implemented by a Journal that can check whether a write of some bytes would fit on the disk.
+// spaceChecker is a Journal that can check whether the disk has space for a write.
 type spaceChecker interface{ CheckSpace(bytes int64) error }
 
-// checkSpace updates Health. If the disk has space again, it makes the Actor try a failed snapshot again.
+// checkSpace updates Health. When the disk has space again, it makes the Actor retry a failed snapshot.
 func (l *Log) checkSpace() {
 	journal, ok := l.Journal.(spaceChecker)
 	if !ok {

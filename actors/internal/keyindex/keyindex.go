@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Index maps the fingerprint (first bytes) of the digest of an API key to an account and its actor. All methods may be
+// Index maps the fingerprint of an API key (first bytes of its digest) to an account and its actor. All methods may be
 // called concurrently.
 type Index struct {
 	mu      sync.RWMutex
@@ -25,8 +25,8 @@ func New() *Index { return &Index{entries: map[uint64]entry{}} }
 
 func fingerprintOf(digest account.Digest) uint64 { return binary.LittleEndian.Uint64(digest[:]) }
 
-// Lookup returns the actor of the account that may own the key with the digest, or nil if no account owns it. The
-// caller must compare the whole digest.
+// Lookup returns the actor of the account that may own the key, or nil if there is none. The account must compare the
+// whole digest.
 func (x *Index) Lookup(digest account.Digest) *mailbox.Ref {
 	x.mu.RLock()
 	actor := x.entries[fingerprintOf(digest)].actor
@@ -34,8 +34,8 @@ func (x *Index) Lookup(digest account.Digest) *mailbox.Ref {
 	return actor
 }
 
-// Claim reserves the fingerprint of a key for an account, without its actor. It returns false if another account has
-// the same fingerprint. The caller must then generate another key.
+// Claim reserves a key's fingerprint for an account, without its actor. It returns false if another account has the
+// same fingerprint; the caller must then generate another key.
 func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -47,8 +47,8 @@ func (x *Index) Claim(digest account.Digest, account uint64) bool {
 	return true
 }
 
-// SetActor makes Lookup return the actor of an account for one of its keys. It returns false if another account has
-// the same fingerprint.
+// SetActor sets the actor that Lookup returns for a key of an account. It returns false if another account has the same
+// fingerprint.
 func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.Ref) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,7 +60,7 @@ func (x *Index) SetActor(digest account.Digest, account uint64, actor *mailbox.R
 	return true
 }
 
-// Release deletes the entry of a key, if the entry belongs to the account.
+// Release deletes a key's entry if the entry belongs to the account.
 func (x *Index) Release(digest account.Digest, account uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

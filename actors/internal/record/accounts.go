@@ -72,7 +72,7 @@ func dayGrantedFields(c *codec, e *account.DayGranted) {
 	c.bool(6, &e.TakenBack)
 }
 
-// dayGrantFields are those of a grant in a snapshot.
+// dayGrantFields lists the fields of a grant in a snapshot.
 func dayGrantFields(c *codec, g *account.DayGrant) {
 	c.uint64(1, &g.Shard)
 	c.shards(2, &g.Shards)
@@ -81,7 +81,7 @@ func dayGrantFields(c *codec, g *account.DayGrant) {
 	c.monotonic(5, &g.Until)
 }
 
-// shards writes or reads a number of shards, which is mandatory and not 0.
+// shards is the codec of a number of shards, mandatory and not 0.
 func (c *codec) shards(n fieldNumber, v *uint64) {
 	if !c.writing {
 		c.require(n)
@@ -124,7 +124,7 @@ func AppendAccount(dst []byte, state *account.State) []byte {
 	return c.bytes
 }
 
-// Account decodes an account. Danger: the next call reuses the slices in the result.
+// Account decodes an account. Danger: the next call overwrites the slices in the result.
 func (d *Decoder) Account(data []byte) (account.State, error) {
 	s := &d.state
 	keys, days, leases := s.Record.Keys[:0], s.Days[:0], s.Leases[:0]
@@ -142,9 +142,9 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// checkLeaseOrder checks one LeaseState, which describes a quota lease (a reserved part of a quota). previous is the
-// node of the LeaseState before it. The LeaseStates of an account are in this order: first any number that were made
-// without a cluster (node 0), then at most one for each cluster node, by node ID.
+// checkLeaseOrder checks the position of a LeaseState (a quota lease) in an account. previous is the node of the one
+// before. Leases without a cluster (node 0) come first, in any number. Then at most one lease for each cluster node
+// follows, by node ID.
 func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
 	case lease.Node < previous || lease.Node == previous && previous != 0:

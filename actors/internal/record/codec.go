@@ -16,34 +16,34 @@ var (
 	errMissing = errors.New("missing field")
 )
 
-// codec encodes or decodes messages. For each message one function, named after it with the ending Fields, calls a
+// codec encodes or decodes messages. Each message has one function, named after it with the ending Fields. It calls a
 // method of codec for each field, in the order of field numbers. When encoding, the method appends the field. When
-// decoding, the method reads the field if the input continues with it, and else does nothing. In case the fields of the
-// input are in another order, readMessage calls the function repeatedly until it has read all fields.
+// decoding, the method reads the field if it is the next one in the input, and else does nothing. readMessage repeats
+// the function until all fields are read, because the input may have another order.
 type codec struct {
 	writing bool
 	bytes   []byte // the output so far, or the input
 	err     error  // the first error
 
 	// The following fields are used only for reading.
-	pos       int            // position in bytes; the value of nextField begins there
-	nextField fieldNumber    // the field that comes next in the input; 0 at the end of the message and after an error
+	pos       int            // position in bytes; when a field number was read, its value begins here
+	nextField fieldNumber    // next field in the input; 0 at the end of the message and after an error
 	nextWire  protowire.Type // wire type of nextField
 	recent    *recentTexts
 	scope
 }
 
-// recentTexts are texts that internedText has read lately. Without them it would allocate each text to look it up.
+// recentTexts caches texts for internedText. Without the cache, each lookup of a text would allocate it.
 type recentTexts [64]string
 
-// scope is the state of one message that is being read.
+// scope is the state of one message during decoding.
 type scope struct {
 	end    int    // position in codec.bytes after the message
 	needed uint64 // bit n is set if field n is mandatory
 	seen   uint64 // bit n is set if mandatory field n was in the message
 }
 
-// fail stores the first error, with field and position, and ends reading.
+// fail stores the first error, with field and position. It ends decoding.
 func (c *codec) fail(err error) {
 	if c.err == nil {
 		c.err = fmt.Errorf("field %d at byte %d: %w", c.nextField, c.pos, err)
@@ -64,7 +64,7 @@ func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	}
 }
 
-// repeated writes or reads a list of messages.
+// repeated is the codec of a list of messages.
 func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)) {
 	if c.writing {
 		for i := range *list {
@@ -87,8 +87,8 @@ func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	c.insertLength(start)
 }
 
-// insertLength writes the length of the message that begins at start and is complete. If the length needs more than one
-// byte, it moves the message. It is not part of lengthPrefixed, of which the program has a copy for each type.
+// insertLength writes the length of the complete message that begins at start. It moves the message if the length needs
+// more than one byte. It is separate from lengthPrefixed because the compiler copies lengthPrefixed for each type.
 func (c *codec) insertLength(start int) {
 	size := len(c.bytes) - start
 	if size < 0x80 {
@@ -128,7 +128,7 @@ func (c *codec) require(n fieldNumber) {
 	}
 }
 
-// consumed moves the position over the n bytes that protowire has read. A negative n is protowire's error.
+// consumed moves the position by n, the number of bytes read by protowire. A negative n is protowire's error.
 func (c *codec) consumed(n int) {
 	if n < 0 {
 		c.fail(protowire.ParseError(n))
@@ -189,7 +189,7 @@ func (c *codec) value() []byte {
 	return value
 }
 
-// skip reads a field that is not known.
+// skip skips an unknown field.
 func (c *codec) skip() {
 	c.consumed(protowire.ConsumeFieldValue(c.nextField, c.nextWire, c.bytes[c.pos:c.end]))
 	c.advance()

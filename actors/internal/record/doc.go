@@ -3,8 +3,8 @@
 // # Format
 //
 // A record is a message in protobuf's wire format. Fields are written in the order of their numbers. Zero and empty
-// values are omitted. For each message one function calls a method of codec for each field. The same function is used
-// to write and to read the message:
+// values are omitted. Each message has one function for both writing and reading. It calls a method of codec for each
+// field:
 //
 //	func keyUseFields(c *codec, u *account.KeyUse) {
 //		c.text(1, &u.KeyID)
@@ -15,26 +15,25 @@
 //	12 03 55 53 44             field 2, three bytes: "USD"
 //	1a 05 …                    field 3, a message of five bytes
 //
-//	record      field 1 is the required version (below); one other field has the event, and its number says which kind
+//	record      field 1: required version (below); one other field: the event; its number is the kind of event
 //	bundle      an event that contains all records of one write of a cluster node
-//	snapshot    a list of parts, each after its length; a part has data of a currency, of accounts or of the registry
-//	instant     two fields: seconds since 0001-01-01T00:00:00Z, and nanoseconds; the zero time.Time has neither
+//	snapshot    a list of parts, each after its length; a part is data of a currency, of accounts or of the registry
+//	instant     two fields: seconds since 0001-01-01T00:00:00Z, and nanoseconds; both missing for the zero time.Time
 //	date        number of days, 1 is 0001-01-01; 0 means no date
-//	decimal     the text that the source published, unchanged; the empty text means null
+//	decimal     the source's text, unchanged; the empty text means null
 //	enum        the index of the value in a list that never changes (values.go)
 //
 // Logs of all earlier versions must stay readable. Therefore never change the number or the meaning of a field, and
-// never use a number again. Each new field or event needs an encoded example in testdata.
+// never reuse a number. Each new field or event needs an encoded example in testdata.
 //
 // # Reading
 //
-// The reader skips unknown fields. If an older program must not skip a new field, the writer raises the required
-// version. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
+// The reader skips unknown fields. The required version prevents this for a field that an older program must not skip:
+// the writer raises it. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
 //
-// Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf,
-// whose library reads and writes the numbers and tags (protowire).
-// Reading ends at the first error, which has the number and the position of the field. Texts need not be valid UTF-8,
-// because a source's text may be cut inside a character.
+// Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf. The
+// protobuf library protowire reads and writes numbers and tags. Reading ends at the first error, which names the number
+// and the position of the field. Texts need not be valid UTF-8, because a source's text may be cut inside a character.
 //
 // Start with record.go. codec.go has the wire format, values.go the types of fields.
 package record

@@ -94,14 +94,14 @@ func codeFields(c *codec, s *account.CodeState) {
 	c.optionalDigest(7, &s.Browser)
 }
 
-// registry has the data about logins that a snapshot has once: counters from account.RegistryState, and the key policy
-// (from when on API keys are required).
+// registry is the login data that occurs once in a snapshot: counters of account.RegistryState, and the key policy (the
+// date from which API keys are required).
 type registry struct {
 	failedAttempts, codes, newcomers account.HourCounter
 	lastSweep                        time.Duration
 	lastID                           uint64
 	keyPolicy                        account.KeyPolicy
-	monotonic                        time.Duration // monotonic time of the snapshot; see Snapshot.Monotonic
+	monotonic                        time.Duration // see Snapshot.Monotonic
 }
 
 func registryFields(c *codec, r *registry) {
@@ -126,7 +126,7 @@ func hourCounterFields(c *codec, s *account.HourCounter) {
 	}
 }
 
-// minutes is for a list of numbers in one field, which protobuf calls packed.
+// minutes is the codec of a list of numbers in one field (packed, in protobuf's words).
 func (c *codec) minutes(n fieldNumber, v []uint16) {
 	switch {
 	case c.writing:
@@ -152,7 +152,7 @@ func (c *codec) minutes(n fieldNumber, v []uint16) {
 	}
 }
 
-// dayCount is the count of a DayCounter.
+// dayCount is the codec of a DayCounter's count.
 func dayCount(c *codec, field fieldNumber, d *account.DayCounter) {
 	count := int(d.Count)
 	c.count(field, &count)

@@ -119,7 +119,7 @@ func slotFields(c *codec, s *engine.AnsweredSlot) {
 	c.text(5, &s.Baseline)
 }
 
-// historyEntryFields omits the currency, because the part of the snapshot that contains the entry has the currency.
+// historyEntryFields omits the currency, because the surrounding part of the snapshot contains it.
 func historyEntryFields(c *codec, h *engine.HistoryEntry) {
 	c.date(1, &h.Date)
 	c.internedText(2, &h.InstitutionID)

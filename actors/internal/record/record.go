@@ -12,12 +12,11 @@ import (
 // ErrUnknown means that a newer version of the program wrote the record or snapshot.
 var ErrUnknown = errors.New("written by a newer version of tasard; use that version")
 
-// recordVersion is the newest version of records that this program can read. Each record states the version that it
-// requires of its reader.
+// recordVersion is the newest version of records that this program can read. Each record states its required version.
 const recordVersion = 1
 
-// CodeRefused is the event of a login without a pending code, or beyond a limit on wrong codes. It changes no state.
-// The log shows it to operators. Writing it also makes the response take as long as the response to a wrong code.
+// CodeRefused is the event of a login without a pending code, or beyond a limit on wrong codes. It changes no state. It
+// informs operators through the log, and makes the response take as long as for a wrong code.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
@@ -26,14 +25,14 @@ type CodeRefused struct {
 // Bundle is an event that contains the records of one write. In a cluster each record of the log is a Bundle.
 type Bundle struct {
 	Node    engine.NodeID
-	Token   uint64   // number by which Node recognizes its own bundle
+	Token   uint64   // Node recognizes its own bundle by this number
 	Records [][]byte // none of them is a bundle
 }
 
-// envelope is the outermost message of a record. It has one event.
+// envelope is the outermost message of a record. It contains one event.
 type envelope struct {
 	requires uint64      // required version
-	kind     fieldNumber // field that has the event
+	kind     fieldNumber // field with the event
 	event    any
 }
 
@@ -49,8 +48,8 @@ func Encode(event any) ([]byte, error) {
 
 const recordBytes = 96 // initial size of the buffer for a record; most records fit into it
 
-// Decoder decodes records and snapshots. Only the results of Bundle share memory with the input. A Decoder is not safe
-// for concurrent use.
+// Decoder decodes records and snapshots. Only results of Bundle share memory with the input. Not safe for concurrent
+// use.
 type Decoder struct {
 	codec    codec
 	envelope envelope
@@ -80,15 +79,15 @@ func (d *Decoder) Event(record []byte) (any, error) {
 	return d.envelope.event, nil
 }
 
-// bundleTag is the encoded number of the field with a bundle. A record that is a bundle begins with it.
+// bundleTag is the encoded number of the bundle field. It begins every record that is a bundle.
 const bundleTag = "\xaa\x01"
 
 func isBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
-// Bundle decodes a record of a cluster's log. Danger: the Records of the result alias the input. If a node wrote the
-// record before the cluster was formed, the record is not a bundle. Then the result is a bundle with only this record.
+// Bundle decodes a record of a cluster's log. Danger: the result's Records alias the input. A record from before the
+// cluster was formed is not a bundle; the result then contains only this record.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !isBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil
@@ -104,7 +103,7 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	return *b, nil
 }
 
-// Events decodes a record and appends its event to events. For a bundle it appends the events of all its records.
+// Events appends a record's event to events. For a bundle it appends the events of all its records.
 func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
 	if !isBundle(record) {
 		event, err := d.Event(record)
@@ -141,8 +140,8 @@ func envelopeFields(c *codec, r *envelope) {
 	}
 }
 
-// version writes or reads the required version in field 1. A missing field means version 1. It fails if the required
-// version is higher than known.
+// version is the codec of the required version, field 1. A missing field means version 1. A version higher than known
+// is an error.
 func (c *codec) version(v *uint64, known uint64) {
 	c.uint64(1, v)
 	if *v > known {
@@ -152,7 +151,7 @@ func (c *codec) version(v *uint64, known uint64) {
 
 type eventKind struct {
 	empty func() any                                    // returns an event without data
-	code  func(c *codec, n fieldNumber, event any) bool // writes or reads field n; false if event is of another kind
+	code  func(c *codec, n fieldNumber, event any) bool // writes or reads field n; false for another kind of event
 }
 
 func kindOf[T any](fields func(*codec, *T)) eventKind {
@@ -168,7 +167,7 @@ func kindOf[T any](fields func(*codec, *T)) eventKind {
 	}
 }
 
-// eventKinds has the functions for each kind of event. The index is the number of the event's field in the envelope.
+// eventKinds lists the functions for each kind of event, by the number of the event's field in the envelope.
 var eventKinds = [...]eventKind{
 	2:  kindOf(refreshedFields),
 	3:  kindOf(withdrawnFields),
@@ -196,7 +195,7 @@ var eventKinds = [...]eventKind{
 
 const firstEventKind = 2
 
-// newEvent returns an event without data, of the kind that belongs to the next field, or nil for any other field.
+// newEvent returns an event without data, of the kind of the next field; nil if that field is not an event.
 func (c *codec) newEvent() any {
 	if c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds) {
 		return nil

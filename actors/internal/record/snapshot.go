@@ -5,33 +5,32 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// snapshotVersion is the newest version of snapshots that this program can read. A snapshot is a list of parts, each of
-// which states the version that it requires of its reader. Parts with accounts require version 2. A program that knows
-// only version 1 does not know the fields of accounts: it would skip them and accept an incomplete snapshot. Parts with
-// grants require version 3.
+// snapshotVersion is the newest version of snapshots that this program can read. A snapshot is a list of parts, and
+// each part states its required version. Parts with accounts require version 2: a program of version 1 would skip their
+// fields and accept an incomplete snapshot. Parts with grants require version 3.
 const (
 	snapshotVersion = 3
 	accountsVersion = 2
 )
 
 const (
-	partItemsMax = 256     // maximum number of list elements that the writer puts in one part
-	partBytesMax = 4 << 20 // maximum size that the reader accepts; partItemsMax elements need far less
+	partItemsMax = 256     // maximum number of list elements in a written part
+	partBytesMax = 4 << 20 // maximum size of a part for the reader; partItemsMax elements need far less
 	partSlotsMax = 15      // maximum number of slots in one part; each may have a large Baseline
 	_            = uint(partBytesMax - partSlotsMax*(engine.BaselineBytesMax+1<<10))
 )
 
-// part is a message with some data of one currency, of accounts or of the registry. A snapshot is a list of parts. The
-// length of each part, as a varint, precedes the part. All parts of a currency follow each other. The final part of a
-// snapshot has only the fields last and parts.
+// part is one message of a snapshot: data of one currency, of accounts or of the registry. A snapshot is a list of
+// parts, each preceded by its length as a varint. All parts of a currency are adjacent. The final part contains only
+// the fields last and parts.
 type part struct {
 	requires  uint64               // required version
-	currency  engine.SavedCurrency // a piece of each list
+	currency  engine.SavedCurrency // a section of each list
 	parts     uint64               // number of parts before the final part
 	last      bool
 	accounts  [][]byte // encoded account.States
 	addresses []account.AddressState
-	sessions  []account.SessionState // in the order in which they were opened
+	sessions  []account.SessionState // in the order of opening
 	registry  *registry
 	codes     []account.CodeState
 	grants    []account.DayGrant
@@ -64,7 +63,7 @@ func partFields(c *codec, p *part) {
 	c.date(17, &p.closed)
 }
 
-// isAccountPart reports whether a part has data of accounts or of the registry.
+// isAccountPart reports whether a part contains data of accounts or of the registry.
 func (p *part) isAccountPart() bool {
 	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes)+len(p.grants) > 0 || p.closed != 0 || p.registry != nil
 }

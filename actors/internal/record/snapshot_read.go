@@ -13,27 +13,26 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Snapshot has the contents of a snapshot without the accounts and e-mail addresses. There may be a million of these,
-// so a SnapshotVisitor gets them.
+// Snapshot is the contents of a snapshot except accounts and e-mail addresses. A SnapshotVisitor gets these, because
+// there may be a million of them.
 type Snapshot struct {
-	Currencies []engine.SavedCurrency // in the order in which they were written
+	Currencies []engine.SavedCurrency // in the order of writing
 	Registry   account.RegistryState  // without addresses
 	KeyPolicy  account.KeyPolicy
 	Grants     []account.DayGrant
 	// GrantsClosedUntil is account.DayGrants.ClosedUntil.
 	GrantsClosedUntil engine.Date
-	Monotonic         time.Duration // monotonic time (account.ClockReading) of the snapshot; no event before the snapshot has a later monotonic time
+	Monotonic         time.Duration // account.ClockReading of the snapshot; not before that of any event in it
 }
 
-// SnapshotVisitor has the functions that Decoder.Snapshot calls for each part with accounts or e-mail addresses. A part
-// is one of the messages of which a snapshot consists.
+// SnapshotVisitor has callbacks for accounts and e-mail addresses. Decoder.Snapshot calls them for each part.
 type SnapshotVisitor struct {
-	// Accounts gets encoded accounts for Decoder.Account. They are valid only during the call. An error ends reading.
+	// Accounts gets encoded accounts for Decoder.Account, valid only during the call. An error ends reading.
 	Accounts  func(encoded [][]byte) error
 	Addresses func(addresses []account.AddressState)
 }
 
-// Snapshot reads a snapshot, which must be complete.
+// Snapshot reads a complete snapshot.
 func (d *Decoder) Snapshot(r io.Reader, visitor SnapshotVisitor) (*Snapshot, error) {
 	reader := &snapshotReader{src: bufio.NewReaderSize(r, 64<<10), decoder: d, visitor: visitor}
 	for count := uint64(0); ; count++ {
@@ -75,7 +74,7 @@ func (s *snapshotReader) next() error {
 	return decode(s.decoder, s.bytes, &s.part, partFields)
 }
 
-// storeCurrency adds a part of a currency to s.result. The parts of a currency follow each other.
+// storeCurrency adds a part of a currency to s.result. All parts of a currency are adjacent.
 func (s *snapshotReader) storeCurrency(p engine.SavedCurrency) {
 	all := s.result.Currencies
 	if n := len(all); n == 0 || all[n-1].Currency != p.Currency {
@@ -94,7 +93,7 @@ func (s *snapshotReader) storeCurrency(p engine.SavedCurrency) {
 	s.result.Currencies = all
 }
 
-// store adds the data of the part to s.result, or passes it to the visitor.
+// store adds the part's data to s.result, or passes it to the visitor.
 func (s *snapshotReader) store() error {
 	p, result := &s.part, &s.result
 	if !p.isAccountPart() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SnapshotWriter writes a snapshot as a list of messages, called parts. It holds only one encoded part in memory. After
-// an error it writes nothing more; End returns the error.
+// SnapshotWriter writes a snapshot as a list of parts (messages), with one encoded part in memory. After an error it
+// writes nothing more; End returns the error.
 type SnapshotWriter struct {
 	w     io.Writer
 	codec codec
@@ -54,15 +54,15 @@ func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: accountsVersion, accounts: chunk}) })
 }
 
-// Grants writes the grants of days that the accounts of a shard may have used without an event of their own.
+// Grants writes the grants of days, which the accounts of a shard may have used without events of their own.
 func (w *SnapshotWriter) Grants(grants []account.DayGrant, closedUntil engine.Date) {
 	if len(grants) > 0 || closedUntil != 0 {
 		w.write(&part{requires: snapshotVersion, grants: grants, closed: closedUntil})
 	}
 }
 
-// Registry writes the registry of logins, the key policy (from when on API keys are required) and the monotonic time
-// (account.ClockReading) at which the snapshot was made.
+// Registry writes the registry of logins, the key policy (the date from which API keys are required) and the monotonic
+// time (account.ClockReading) of the snapshot.
 func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, monotonic time.Duration) {
 	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: accountsVersion, addresses: chunk}) })
 	registryState := snapshot.WithoutAddresses()

@@ -12,10 +12,9 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// The methods below are for one type of field each. A method writes the value v as field n, or reads it from field n.
+// Each method below is the codec of one type of field: it writes v as field n, or reads v from field n.
 
-// integer accepts numbers from low to high. For any other number it fails with an error that begins with the text in
-// what.
+// integer accepts numbers from low to high. The error for any other number begins with the text what.
 func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *codec, n fieldNumber, v *T, low, high int64, what string) {
 	switch {
 	case c.writing:
@@ -41,12 +40,12 @@ func (c *codec) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math
 
 func (c *codec) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// monotonic is for a monotonic time (account.ClockReading), in nanoseconds.
+// monotonic is the codec of a monotonic time (account.ClockReading), in nanoseconds.
 func (c *codec) monotonic(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a monotonic time of")
 }
 
-// sint64 is for a signed number in protobuf's zigzag encoding, in which small negative numbers are short.
+// sint64 is the codec of a signed number in protobuf's zigzag encoding: small negative numbers are short.
 func (c *codec) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
@@ -69,8 +68,8 @@ func (c *codec) bool(n fieldNumber, v *bool) {
 
 const secondsBeforeUnix = 62_135_596_800 // from 0001-01-01T00:00:00Z to 1970-01-01T00:00:00Z
 
-// instant uses two fields: n has the seconds since 0001-01-01T00:00:00Z, n+1 the nanoseconds. If both are missing, the
-// time is zero. A single int64 of nanoseconds would cover only 584 years.
+// instant uses two fields: n for the seconds since 0001-01-01T00:00:00Z, n+1 for the nanoseconds. If both are missing,
+// the time is zero. A single int64 of nanoseconds would cover only 584 years.
 func (c *codec) instant(n fieldNumber, v *time.Time) {
 	if c.writing {
 		c.put(n, uint64(v.Unix()+secondsBeforeUnix))
@@ -92,7 +91,7 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// internedText is for a text of which many records have the same value. All of them share one copy.
+// internedText is the codec of a text that many records repeat. Equal texts share one copy.
 func (c *codec) internedText(n fieldNumber, v *string) {
 	if c.writing || c.nextField != n {
 		c.text(n, v)
@@ -120,7 +119,7 @@ func (c *codec) text(n fieldNumber, v *string) {
 	}
 }
 
-// decimal is for the text of a number. The empty text is the null Decimal.
+// decimal is the codec of a number's text. The empty text is the null Decimal.
 func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
@@ -139,7 +138,7 @@ func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	}
 }
 
-// byteStrings is for a list of byte strings. When reading, they alias the input.
+// byteStrings is the codec of a list of byte strings. When read, they alias the input.
 func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
@@ -153,7 +152,7 @@ func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	}
 }
 
-// digest is for a mandatory SHA-256.
+// digest is the codec of a mandatory SHA-256.
 func (c *codec) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
@@ -188,7 +187,7 @@ func (c *codec) optionalDigest(n fieldNumber, v *account.Digest) {
 	}
 }
 
-// email is for the mandatory digest and mask of an e-mail address. The mask shows only a few characters of the address.
+// email is the codec of the mandatory digest and mask of an e-mail address. The mask shows only a few characters.
 func (c *codec) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
@@ -205,7 +204,7 @@ func emailFields(c *codec, v *account.EmailID) {
 	}
 }
 
-// The values of enums. The index of a value is its code in the log: never change it.
+// Values of enums. A value's index is its code in the log: never change it.
 var (
 	channelValues   = [...]engine.Channel{"", engine.Unspecified, engine.Branch, engine.Digital, engine.Cash, engine.Transfer}
 	kindValues      = [...]engine.Kind{"", engine.Commercial, engine.Reference}
@@ -218,8 +217,8 @@ func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// enum is for a value in the list values. It panics if it has to write another value, because the engine never produces
-// one.
+// enum is the codec of a value in the list values. It panics when it writes another value, because the engine never
+// produces one.
 func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
