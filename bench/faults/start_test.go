@@ -24,14 +24,8 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// Exit codes of the program.
-const (
-	exitBusy    = 75
-	exitBadData = 78
-)
-
-// refusalMax is how long a rejected start may take: goals W5 and W8.
-const refusalMax = time.Second
+// exitBadData is the exit code of a start that refuses its directory.
+const exitBadData = 78
 
 // commandResult is the result of a command.
 type commandResult struct {
@@ -72,84 +66,6 @@ func putDir(t *testing.T, dir string, all map[string][]byte) {
 
 // same reports whether two directories have the same files.
 func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
-
-// refusedAsDamaged wants a start to be rejected as goal W5 says, and the directory to be unchanged.
-func refusedAsDamaged(t *testing.T, dir, file string) (time.Duration, error) {
-	t.Helper()
-	before := readDir(t, dir)
-	got := run(t, serveArgs(dir)...)
-	lines := strings.Count(strings.TrimSpace(got.output), "\n") + 1
-	switch {
-	case got.code != exitBadData || got.took > refusalMax:
-		return got.took, fmt.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
-	case lines != 1:
-		return got.took, fmt.Errorf("%d lines: %s", lines, got.output)
-	case !same(readDir(t, dir), before):
-		return got.took, errors.New("the directory is another one")
-	}
-	for _, word := range []string{filepath.Join(dir, file), "at offset", "expected", "found", "repair"} {
-		if !strings.Contains(got.output, word) {
-			return got.took, fmt.Errorf("%q is missing in: %s", word, got.output)
-		}
-	}
-	return got.took, nil
-}
-
-// TestFaultsW5_DamageInTheMiddle damages the log: each start is rejected with code 78 in under a second and one line,
-// and changes nothing.
-func TestFaultsW5_DamageInTheMiddle(t *testing.T) {
-	_, left := untouched(t, 60)
-	dir := filepath.Join(memoryDir(t), "data")
-	var slowest time.Duration
-	refused := 0
-	names := segments(left)
-	for at, name := range names {
-		for part := 1; part < 8; part++ {
-			if len(left[name]) == 0 {
-				continue
-			}
-			putDir(t, dir, flipBit(left, name, len(left[name])*part/8))
-			took, err := refusedAsDamaged(t, dir, name)
-			if err != nil {
-				t.Errorf("segment %d of %d, at %d/8: %v", at+1, len(names), part, err)
-			}
-			slowest = max(slowest, took)
-			refused++
-		}
-	}
-	putDir(t, dir, left)
-	n := start(t, dir) // control: an undamaged directory starts
-	n.kill()
-	figure(t, "%d damaged logs refused with 78, one line and nothing changed, the slowest after %s", refused, slowest.Round(time.Millisecond))
-	if refused == 0 {
-		t.Error("nothing was damaged")
-	}
-}
-
-// TestFaultsW8_SecondProgram starts a program on the directory of a running one: it is rejected in a second, and the
-// first goes on.
-func TestFaultsW8_SecondProgram(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	writeDataDir(t, dir, 1)
-	first := start(t, dir)
-	var slowest time.Duration
-	const tries = 10
-	for range tries {
-		got := run(t, serveArgs(dir)...)
-		if got.code != exitBusy || got.took > refusalMax || !strings.Contains(got.output, "a running node uses the directory") {
-			t.Errorf("exit code %d after %s: %s", got.code, got.took, got.output)
-		}
-		slowest = max(slowest, got.took)
-		first.mustGet("/v1/rates")
-	}
-	if got, err := first.admin().do(http.MethodGet, "http://node/accounts", "", nil); err != nil || !got.good() {
-		t.Errorf("the operator's socket of the first one: status %d, %v", got.status, err)
-	}
-	first.stop()
-	again := start(t, dir) // control: the lock was held by the process, not by a file
-	again.kill()
-	figure(t, "%d starts beside a running node refused with 75, the slowest after %s; it is unharmed", tries, slowest.Round(time.Millisecond))
-}
 
 // Sizes of goal W9.
 const (
