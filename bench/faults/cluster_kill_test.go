@@ -14,32 +14,18 @@ import (
 	"time"
 )
 
-// injectFaults loads a cluster and injects as many faults as a variable says, or with CLUSTER_SIDES so many clusters,
-// each with a share of the faults: they mostly wait for elections. go test runs as many at once as -parallel says.
-// strike counts its faults.
-func injectFaults(t *testing.T, variable string, usual int, parts bool, strike func(g *clusterTest, chance *rand.Rand)) {
+// injectFaults loads a cluster and injects as many faults as a variable says. strike counts its faults.
+func injectFaults(t *testing.T, variable string, usual int, network *virtualNetwork, strike func(g *clusterTest, chance *rand.Rand)) {
 	t.Helper()
-	t.Parallel()
-	faults, plain := countFrom(t, variable, usual), program(t)
-	sides := min(faults, countFrom(t, "CLUSTER_SIDES", 1))
-	for side := range sides {
-		t.Run(fmt.Sprintf("cluster %d", side+1), func(t *testing.T) {
-			t.Parallel()
-			var net *virtualNetwork
-			if parts {
-				net = newVirtualNetwork(t, 3)
-			}
-			g := newClusterTest(t, plain, net)
-			for g.faults < (faults+sides-1-side)/sides && g.checker.violationCount() == 0 && !t.Failed() {
-				strike(g, g.chance())
-				if g.faults%10 == 0 {
-					progress(t, "%v", g)
-				}
-			}
-			g.finish()
-			figure(t, "%v", g)
-		})
+	g := newClusterTest(t, program(t), network)
+	for g.faults < countFrom(t, variable, usual) && g.checker.violationCount() == 0 && !t.Failed() {
+		strike(g, g.chance())
+		if g.faults%10 == 0 {
+			progress(t, "%v", g)
+		}
 	}
+	g.finish()
+	figure(t, "%v", g)
 }
 
 // String formats the figures.
@@ -53,7 +39,8 @@ func (g *clusterTest) String() string {
 
 // TestFaultsCluster_LeaderKilled repeatedly kills the leader under load.
 func TestFaultsCluster_LeaderKilled(t *testing.T) {
-	injectFaults(t, "CLUSTER_LEADERS", 5, false, func(g *clusterTest, chance *rand.Rand) {
+	t.Parallel()
+	injectFaults(t, "CLUSTER_LEADERS", 5, nil, func(g *clusterTest, chance *rand.Rand) {
 		leader := g.cluster.awaitLeader()
 		wait(upTo(chance, time.Second))
 		g.faults++
@@ -63,20 +50,6 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 		g.awaitWrite(fault)
 		leader.launch()
 		leader.ready(true)
-	})
-}
-
-// TestFaultsCluster_NodesKilled kills any node under load, sometimes two at once, so that for a while nothing can be
-// written.
-func TestFaultsCluster_NodesKilled(t *testing.T) {
-	injectFaults(t, "CLUSTER_KILLS", 10, false, func(g *clusterTest, chance *rand.Rand) {
-		count := 1
-		g.chosenKind = "of two nodes at once"
-		if chance.IntN(8) == 0 {
-			count = 2
-			g.chosenFaults++
-		}
-		g.killNodes(chance, count)
 	})
 }
 
@@ -101,12 +74,8 @@ func (g *clusterTest) killNodes(chance *rand.Rand, count int) {
 	g.awaitWrite(fault)
 }
 
-// TestFaultsCluster_NodesPaused stops the process of a node, leader or not, for longer than an election takes, and
-// continues it: it must neither accept a change as a former leader nor spend what it leased a minute ago.
-func TestFaultsCluster_NodesPaused(t *testing.T) {
-	injectFaults(t, "CLUSTER_PAUSES", 3, false, (*clusterTest).pauseNode)
-}
-
+// pauseNode stops the process of a node, leader or not, for longer than an election takes, and continues it: it must
+// neither accept a change as a former leader nor spend what it leased a minute ago.
 func (g *clusterTest) pauseNode(chance *rand.Rand) {
 	victim := g.cluster.awaitLeader()
 	g.chosenKind = "of the leader"
@@ -189,8 +158,8 @@ type partitionStats struct {
 func TestFaultsCluster_CutOff(t *testing.T) {
 	needRoot(t)
 	need(t, "iproute2", "ip")
-	var ways atomic.Int64
-	injectFaults(t, "CLUSTER_CUTS", 5, true, func(g *clusterTest, chance *rand.Rand) { g.cutOff(chance, int(ways.Add(1)-1)) })
+	t.Parallel()
+	injectFaults(t, "CLUSTER_CUTS", 5, newVirtualNetwork(t, 3), func(g *clusterTest, chance *rand.Rand) { g.cutOff(chance, g.faults) })
 }
 
 // cutOff partitions the network in one of its ways.
