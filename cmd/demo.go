@@ -86,6 +86,9 @@ temporary files.`,
 // demo runs the demo until ctx ends.
 func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	log := p.NodeLogger(o.Log)
+	if err := admin.CheckSocket(filepath.Join(o.Config.Dir, admin.SocketName)); err != nil {
+		return exit.Errorf(exit.BadData, "--data: %w; choose a shorter one", err)
+	}
 	if !signal.Ignored(syscall.SIGHUP) { // nohup starts programs with SIGHUP ignored
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -112,16 +115,6 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Config.Dir)) }()
 	}
-	socket := filepath.Join(o.Config.Dir, admin.SocketName)
-	if admin.CheckSocket(socket) != nil { // too long a path; a short one is in the directory for temporary files
-		var dir string
-		if dir, err = os.MkdirTemp("/tmp", "tasard-demo-"); err != nil {
-			return errors.Join(exit.Errorf(exit.CannotWrite, "make a directory for the demo's socket: %w", err), listener.Close())
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		socket = filepath.Join(dir, admin.SocketName)
-	}
-	o.Config.Admin.Socket = socket
 	config := command.NodeConfig(p.Process, o.Serve, log)
 	config.Reference, config.HTTP.Listener = &reference, listener
 	n, err := node.Open(ctx, config)

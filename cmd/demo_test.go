@@ -2,8 +2,6 @@ package cmd
 
 import (
 	"bufio"
-	"errors"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -161,21 +159,6 @@ func TestDemo_ForLoad(t *testing.T) {
 	}
 }
 
-// TestDemo_LongDataPath wants a demo to run where the path of its directory is too long for a socket, and to
-// remove the socket's own directory at the end.
-func TestDemo_LongDataPath(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(t.TempDir(), strings.Repeat("a", 80), strings.Repeat("b", 80))
-	p, _ := startDemo(t, "--data", data)
-	_, socket, _ := strings.Cut(p.Await("sources list --admin-socket "), "--admin-socket ")
-	socket = strings.TrimSpace(socket)
-	contains(t, mustRun(t, "ping", "--admin-socket", socket), "ready")
-	p.stop(os.Interrupt)
-	if _, err := os.Stat(filepath.Dir(socket)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s is left: %v", filepath.Dir(socket), err)
-	}
-}
-
 // TestDemo_KeepsItsDirectory wants a second run to go on with the first one's data, this time with limits, and
 // neither a node to take the demo's directory nor a demo that of a node.
 func TestDemo_KeepsItsDirectory(t *testing.T) {
@@ -198,6 +181,8 @@ func TestDemo_KeepsItsDirectory(t *testing.T) {
 	got := run(t, nil, nil, "demo", "--listen", "127.0.0.1:0", "--data", realData)
 	got.stderr = lastLine(got.stderr) // there may be a warning about open files
 	got.fails(t, exit.BadData, realData+" holds real rates, of popular-site")
+	long := filepath.Join(t.TempDir(), strings.Repeat("a", 120))
+	contains(t, run(t, nil, nil, "demo", "--data", long).stderr, "--data: path too long for a socket", "choose a shorter one")
 }
 
 // TestDemo_CallsItselfAsItWasCalled wants the line to try to work where the program is not in the PATH, as after make
