@@ -281,7 +281,7 @@ func (n *quotaNode) lease() {
 	lease := n.act().NextLease(testKey, n.now(), n.policy(), n.waiting)
 	switch {
 	case lease != nil:
-		n.widest = max(n.widest, lease.Count)
+		n.widest = max(n.widest, lease.Count+lease.Refunded)
 		n.mayCost[lease.Day] = [2]int{n.leaseBound(left), n.mayCost[lease.Day][0]}
 		n.askedAt = n.now().Monotonic
 		n.offer(lease)
