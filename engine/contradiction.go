@@ -85,7 +85,7 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 	decision.add(v.store, &Withdrawn{Currency: v.currency, SourceID: quote.SourceID, Key: quote.Key, At: at, By: byMarket, HistorySince: since})
 	observation := Observation{
 		InstitutionID: quote.Key.Institution, Currency: v.currency, Channel: quote.Key.Channel, Kind: quote.Key.Kind,
-		Buy: textOf(quote.Buy), Sell: textOf(quote.Sell), EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, ExpiresAt: quote.ExpiresAt,
+		Buy: quote.Buy.String(), Sell: quote.Sell.String(), EffectiveDate: quote.EffectiveDate, PublishedAt: quote.PublishedAt, ExpiresAt: quote.ExpiresAt,
 	}
 	quarantined := Quarantined{
 		ID: v.store.lastQuarantineID + 1, SourceID: quote.SourceID, ObservedAt: quote.LastCheckedAt, Observation: observation,
@@ -95,13 +95,6 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 		decision.add(v.store, &Refreshed{Currency: v.currency, SourceID: quote.SourceID, ObservedAt: at, Quarantined: []Quarantined{quarantined}})
 	}
 	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
-}
-
-func textOf(d Decimal) string {
-	if d.IsNull() {
-		return ""
-	}
-	return d.String()
 }
 
 // withdrawPast removes the history row that a refused backfill repeats, if the market of that day contradicts it.

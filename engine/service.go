@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -79,3 +80,12 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// CodeOf returns the code of an Error, or "" for another error.
+func CodeOf(err error) Code {
+	var coded *Error
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	return ""
+}

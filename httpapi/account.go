@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -243,7 +242,7 @@ func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperatio
 func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
 	a.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
-		a.logAccount(ctx, op, codeOf(err))
+		a.logAccount(ctx, op, engine.CodeOf(err))
 	}
 }
 
@@ -430,15 +429,6 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = encode.Int(dst, "limit", int64(w.Limit))
 	dst = encode.Int(dst, "remaining", int64(w.Remaining))
 	return append(encode.Time(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
-}
-
-// codeOf returns the code of an engine.Error, or "" for other errors.
-func codeOf(err error) engine.Code {
-	var named *engine.Error
-	if errors.As(err, &named) {
-		return named.Code
-	}
-	return ""
 }
 
 // API keys and session tokens are read only from the Authorization header, never from the URL, a cookie or a body.

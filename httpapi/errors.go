@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -19,9 +18,6 @@ const (
 	bodyMessage      = "The request body is too long. The connection is closed."
 	chunkedMessage   = "Transfer-Encoding is not understood here: send a body with Content-Length. The connection is closed."
 )
-
-// retryAfterDefault is the Retry-After of a 429 or 503 whose engine.Error has none.
-const retryAfterDefault = time.Second
 
 // statuses are the HTTP statuses of the codes of API errors.
 var statuses = map[engine.Code]int{
@@ -51,14 +47,6 @@ var statuses = map[engine.Code]int{
 	engine.CodeOverloaded:           fasthttp.StatusServiceUnavailable,
 	engine.CodeReadOnly:             fasthttp.StatusServiceUnavailable,
 	engine.CodeNoMajority:           fasthttp.StatusServiceUnavailable,
-}
-
-// retryAfter formats Retry-After in whole seconds, rounded up and at least 1.
-func retryAfter(wait time.Duration) string {
-	if wait <= 0 {
-		wait = retryAfterDefault
-	}
-	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }
 
 func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {

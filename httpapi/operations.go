@@ -132,7 +132,7 @@ func (d *dataAPI) admit(a *requestState) {
 func (d *dataAPI) countAdmission(a *requestState) {
 	switch {
 	case a.admitErr != nil:
-		d.counters.Admission(a.caller.HasKey, codeOf(a.admitErr))
+		d.counters.Admission(a.caller.HasKey, engine.CodeOf(a.admitErr))
 	case a.asked:
 		d.counters.Admission(a.admission.Account != 0, a.admission.DenyCode)
 	}

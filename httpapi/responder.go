@@ -140,7 +140,7 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 	}
 	switch answered {
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, retryAfter(named.RetryAfter))
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, fields.RetryAfter(named.RetryAfter))
 	case fasthttp.StatusUnauthorized:
 		w.challenge(ctx, code)
 	}

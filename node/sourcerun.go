@@ -19,10 +19,7 @@ func describeRun(report *collectors.RunReport) admin.SourceRun {
 		o, refusal := &report.Observations[i], &report.Refusals[i]
 		rate := admin.SourceRate{
 			InstitutionID: o.InstitutionID, Currency: o.Currency, Channel: o.Key().Channel, Kind: o.Key().Kind, Buy: o.Buy, Sell: o.Sell,
-			Reason: refusal.Reason, Detail: refusal.Detail,
-		}
-		if !o.EffectiveDate.IsZero() {
-			rate.EffectiveDate = o.EffectiveDate.String()
+			Reason: refusal.Reason, Detail: refusal.Detail, EffectiveDate: o.EffectiveDate.String(),
 		}
 		if refusal.QuarantineID != 0 {
 			rate.Quarantined = admin.QuarantineNumber(o.Currency, refusal.QuarantineID)

@@ -53,16 +53,13 @@ func (s *Server) listQuarantine(r *http.Request, _ NoBody) ([]QuarantineEntry, e
 
 func describeQuarantined(value *engine.Quarantined) QuarantineEntry {
 	observation := &value.Observation
-	entry := QuarantineEntry{
+	return QuarantineEntry{
 		Number: QuarantineNumber(observation.Currency, value.ID), ObservedAt: value.ObservedAt, SourceID: value.SourceID,
 		InstitutionID: observation.InstitutionID, Currency: observation.Currency, Channel: cmp.Or(observation.Channel, engine.Unspecified),
 		Kind: cmp.Or(observation.Kind, engine.Commercial), Buy: observation.Buy, Sell: observation.Sell, PublishedAt: observation.PublishedAt,
 		ExpiresAt: observation.ExpiresAt, Reason: value.Reason, Detail: value.Detail, Document: observation.Document,
+		EffectiveDate: observation.EffectiveDate.String(),
 	}
-	if !observation.EffectiveDate.IsZero() {
-		entry.EffectiveDate = observation.EffectiveDate.String()
-	}
-	return entry
 }
 
 // QuarantineNumber returns the number of a quarantined value of a currency, such as USD/17.

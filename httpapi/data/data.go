@@ -2,7 +2,6 @@ package data
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -97,7 +96,7 @@ func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, 
 		now := c.Clock()
 		return c.bodies.Get(name, now, func(last *rendered.Body) (rendered.Kept[*rendered.Body], error) {
 			text, err := build()
-			if known := new(engine.Error); err != nil && !errors.As(err, &known) {
+			if err != nil && engine.CodeOf(err) == "" {
 				c.Logger.Error("a file of rates could not be made", "file", name, "cause", err)
 			}
 			if err != nil {

@@ -46,18 +46,11 @@ func (c *Config) latestCSV() ([]byte, error) {
 	for _, r := range rates {
 		rows = append(rows, []string{
 			r.InstitutionID, r.InstitutionName, string(r.InstitutionType), r.Currency, string(r.Channel), string(r.Kind), r.Buy.String(), r.Sell.String(),
-			dateText(r.EffectiveDate), timeText(r.PublishedAt), timeText(r.CollectedAt), timeText(r.LastCheckedAt), timeText(r.ExpiresAt),
+			r.EffectiveDate.String(), timeText(r.PublishedAt), timeText(r.CollectedAt), timeText(r.LastCheckedAt), timeText(r.ExpiresAt),
 			strconv.FormatBool(r.Stale), strconv.FormatBool(r.Manual), r.SourceID, r.SourceName, r.SourceURL, r.UpstreamSource,
 		})
 	}
 	return csvOf(rows)
-}
-
-func dateText(date engine.Date) string {
-	if date.IsZero() {
-		return ""
-	}
-	return date.String()
 }
 
 func timeText(t time.Time) string {

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -131,11 +130,6 @@ func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
 	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: gomponents has escaped the values; a picture is not HTML
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
-}
-
-// RetryAfter formats the value of a Retry-After header: whole seconds, rounded up, at least 1.
-func RetryAfter(wait time.Duration) string {
-	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }
 
 func pathWith(page string, query url.Values) string { return withQuery(page, query.Encode()) }

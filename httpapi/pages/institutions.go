@@ -153,7 +153,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		periodLinks(path, q, l), history), nil
 }
 
-func isUnavailable(err error) bool { return CodeOf(err) == engine.CodeDataUnavailable }
+func isUnavailable(err error) bool { return engine.CodeOf(err) == engine.CodeDataUnavailable }
 
 // codesOf returns the distinct currency codes of rates, in the order in which they first occur.
 func codesOf(rates []*engine.Rate) []string {

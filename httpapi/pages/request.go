@@ -13,6 +13,7 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // Request is a request for a page.
@@ -92,7 +93,7 @@ func (f *Frame) limited(handler Handler) http.Handler {
 			w.Header().Set("Strict-Transport-Security", hstsPolicy)
 		}
 		if wait, ok := f.limiter.admit(r.Address, r.Now); !ok {
-			w.Header().Set("Retry-After", RetryAfter(wait))
+			w.Header().Set("Retry-After", fields.RetryAfter(wait))
 			f.writeError(w, r, http.StatusTooManyRequests)
 			return
 		}
@@ -133,15 +134,6 @@ func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// CodeOf returns the code of an engine.Error, or "" for another error.
-func CodeOf(err error) engine.Code {
-	var apiErr *engine.Error
-	if errors.As(err, &apiErr) {
-		return apiErr.Code
-	}
-	return ""
-}
-
 // StatusOf returns the HTTP status for an error, and how long the client should wait before it tries again; 0 means
 // that waiting does not help. The status is 500 for errors about which the reader of a page can do nothing.
 func StatusOf(err error) (status int, wait time.Duration) {
@@ -149,7 +141,7 @@ func StatusOf(err error) (status int, wait time.Duration) {
 	if errors.As(err, &apiErr) {
 		wait = max(apiErr.RetryAfter, time.Second)
 	}
-	switch CodeOf(err) {
+	switch engine.CodeOf(err) {
 	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
 		return http.StatusNotFound, 0
 	case engine.CodeInvalidCode, engine.CodeInvalidParameters:
@@ -173,7 +165,7 @@ func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	switch status {
 	case http.StatusNotFound:
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", RetryAfter(wait))
+		w.Header().Set("Retry-After", fields.RetryAfter(wait))
 	default:
 		status = http.StatusInternalServerError
 		f.config.Logger.Error("a page could not be answered", "requestId", r.ID, "page", r.Page, "cause", err)

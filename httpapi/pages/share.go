@@ -24,6 +24,7 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -209,7 +210,7 @@ func (p *Pages) showPicture(w http.ResponseWriter, r *Request) {
 	}
 	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
-	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(pictureCacheDuration))
+	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(pictureCacheDuration))
 	p.frame.send(w, r, page.body.Plain())
 }
 

@@ -10,6 +10,8 @@ import (
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
+
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // plainCacheDuration is how long clients may cache files and pages without rates, such as robots.txt.
@@ -61,7 +63,7 @@ func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 
 func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Cache-Control", "public, max-age="+RetryAfter(plainCacheDuration))
+	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(plainCacheDuration))
 	p.frame.send(w, r, body)
 }
 

@@ -63,7 +63,7 @@ var layout = map[string]row{
 	"httpapi/internal/fields":   {never: "net/http os", exact: true},                        // values of header fields
 	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/client":            {never: "os", exact: true, standalone: true},
-	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/rendered", never: "os"},                                      // generated files over HTTP
+	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/fields httpapi/internal/rendered", never: "os"},              // generated files over HTTP
 	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/file httpapi/internal/rendered", never: "os", exact: true},   // rates as files
 	"httpapi/contract":          {may: "httpapi/internal/file httpapi/internal/rendered", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":               {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},

@@ -1,5 +1,10 @@
 package fields
 
+import (
+	"strconv"
+	"time"
+)
+
 // EqualFold reports whether b equals a name of small letters and hyphens, ignoring case. Danger: b must not contain
 // control characters, because CR would equal a hyphen.
 func EqualFold(b []byte, lowercase string) bool {
@@ -44,4 +49,9 @@ func ValidPort(b []byte) bool {
 		port = port*10 + int(c-'0')
 	}
 	return port <= 65535
+}
+
+// RetryAfter formats the value of Retry-After: whole seconds, rounded up, at least 1.
+func RetryAfter(wait time.Duration) string {
+	return strconv.FormatInt(max(1, int64((wait+time.Second-1)/time.Second)), 10)
 }

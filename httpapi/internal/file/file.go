@@ -3,11 +3,11 @@ package file
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -97,7 +97,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 func writeError(w http.ResponseWriter, r *http.Request, status int, err *engine.Error) {
 	header := w.Header()
 	if err.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.FormatInt(int64((err.RetryAfter+time.Second-1)/time.Second), 10))
+		header.Set("Retry-After", fields.RetryAfter(err.RetryAfter))
 	}
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", "application/json; charset=utf-8")

@@ -8,6 +8,8 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -39,7 +41,7 @@ func formErrorOf(err error) *formError {
 	if status == http.StatusInternalServerError {
 		return nil
 	}
-	return &formError{string(pages.CodeOf(err)), status, wait}
+	return &formError{string(engine.CodeOf(err)), status, wait}
 }
 
 // statusOf returns the HTTP status of a page: 422 with an error of a field, otherwise that of the error of the form, or
@@ -51,7 +53,7 @@ func (v *pageContext) statusOf(view formView) int {
 	case f == nil:
 		return http.StatusOK
 	case f.Wait > 0:
-		v.w.Header().Set("Retry-After", pages.RetryAfter(f.Wait))
+		v.w.Header().Set("Retry-After", fields.RetryAfter(f.Wait))
 	}
 	return view.formErr.Status
 }

@@ -23,7 +23,7 @@ func (v *pageContext) homePage(view formView) {
 		usage, err = v.usage()
 	}
 	switch {
-	case pages.CodeOf(err) == engine.CodeInvalidSession:
+	case engine.CodeOf(err) == engine.CodeInvalidSession:
 		v.sessionEnded(status)
 		return
 	case err != nil:
@@ -138,7 +138,7 @@ func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err erro
 	for i := range keys {
 		if keys[i].Active() {
 			_, err := v.p.config.Accounts.KeyUsage(keys[i].Digest)
-			suspended = suspended || pages.CodeOf(err) == engine.CodeAccountSuspended
+			suspended = suspended || engine.CodeOf(err) == engine.CodeAccountSuspended
 		}
 	}
 	keys = slices.Clone(keys)
@@ -222,6 +222,6 @@ func (v *pageContext) showError(err error, view formView) {
 		v.p.config.Frame.Fail(v.w, v.r, err)
 		return
 	}
-	v.log(view.formErr.Status, pages.CodeOf(err))
+	v.log(view.formErr.Status, engine.CodeOf(err))
 	v.homePage(view)
 }

@@ -108,7 +108,7 @@ func (p *Pages) requestCode(v *pageContext) {
 		return
 	}
 	err = p.config.Accounts.RequestCode(email, v.requester())
-	if err == nil || pages.CodeOf(err) == engine.CodeRequestedTooSoon {
+	if err == nil || engine.CodeOf(err) == engine.CodeRequestedTooSoon {
 		if err := v.setLoginCookie(email); err != nil {
 			p.config.Frame.Fail(v.w, v.r, err)
 			return
@@ -120,10 +120,10 @@ func (p *Pages) requestCode(v *pageContext) {
 		v.redirect(rootPage + "/code")
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
-	case pages.CodeOf(err) == engine.CodeRequestedTooSoon: // the user can still enter the previous code
+	case engine.CodeOf(err) == engine.CodeRequestedTooSoon: // the user can still enter the previous code
 		v.codePage(formView{email: email.String(), formErr: f})
 	default:
-		v.log(f.Status, pages.CodeOf(err))
+		v.log(f.Status, engine.CodeOf(err))
 		v.signInPage(formView{email: emailText, formErr: f})
 	}
 }
@@ -159,12 +159,12 @@ func (p *Pages) openSession(v *pageContext) {
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)
 		return
-	case pages.CodeOf(err) == engine.CodeInvalidCode:
+	case engine.CodeOf(err) == engine.CodeInvalidCode:
 		view.fieldErrs["code"] = "fault.invalid_code"
 	default:
 		view.formErr = f
 	}
-	v.log(f.Status, pages.CodeOf(err))
+	v.log(f.Status, engine.CodeOf(err))
 	v.codePage(view)
 }
 
@@ -181,10 +181,10 @@ func (p *Pages) signOut(v *pageContext) {
 		return
 	}
 	err := p.config.Accounts.CloseSession(v.session.Digest())
-	if err != nil && pages.CodeOf(err) != engine.CodeInvalidSession {
+	if err != nil && engine.CodeOf(err) != engine.CodeInvalidSession {
 		p.config.Logger.Warn("a session was not closed; it ends by itself", "requestId", v.r.ID, "cause", err)
 	}
-	v.log(http.StatusSeeOther, pages.CodeOf(err))
+	v.log(http.StatusSeeOther, engine.CodeOf(err))
 	v.setCookie(sessionCookie, "", 0)
 	v.redirect(rootPage + "?done=out")
 }
