@@ -39,8 +39,8 @@
 //
 // # Limits
 //
-// The node enforces quotas only with Limits or Quota, and requires API keys only with KeysRequired. Restart and Keys
-// lose what a node keeps only in memory: login codes, and the counts of requests without a key.
+// The node enforces quotas only with Limits or Quota, and requires API keys only with KeysRequired. Restart loses what
+// a node keeps only in memory: login codes, and the counts of requests without a key.
 //
 // # Where to start reading
 //

@@ -83,13 +83,3 @@ func TestGolden_Seeds(t *testing.T) {
 		t.Errorf("%s: a version of a seed is for ever; make a new one. It is\n%s", file, got)
 	}
 }
-
-func FuzzSeed(f *testing.F) {
-	f.Add(standardFile)
-	f.Add([]byte(`{"now":"2026-03-02T16:00:00Z","catalogue":{},"said":[{"source":"a","at":"2026-03-02T16:00:00Z","rates":[{"effectiveDate":"2026-02-30"}]}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if s, err := parseSeed("fuzz/v1", data); (s == nil) == (err == nil) {
-			t.Errorf("%v and %v", s, err)
-		}
-	})
-}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -162,13 +161,6 @@ func (p *fakeTB) Errorf(format string, args ...any) {
 func (p *fakeTB) Fatalf(format string, args ...any) {
 	p.fatal = true
 	p.Errorf(format, args...)
-}
-
-func (p *fakeTB) end() string {
-	for _, f := range p.cleanups {
-		f()
-	}
-	return strings.Join(p.errors, "\n")
 }
 
 var standardRate = Rate{Institution: "bhd", Currency: "USD", Buy: "58.50", Sell: "59.30"}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -36,6 +37,7 @@ type Node struct {
 	mailer   codeMailer
 	random   *lockedRandom
 	clients  []*http.Client // clients that ClientFrom has returned
+	skipped  atomic.Int64   // nanoseconds by which Keys has advanced the monotonic clock
 
 	mu       sync.Mutex // held while a control runs
 	instance *instance
@@ -187,9 +189,14 @@ const (
 	accountShards = 2
 )
 
+// monotonic is the monotonic clock of the node, which is Clock, and what Keys has skipped. Steps back don't count.
+func (n *Node) monotonic() time.Duration {
+	return n.Clock.Now().Sub(Epoch()) + time.Duration(n.skipped.Load())
+}
+
 func (n *Node) systemConfig(journal *memoryJournal) actors.Config {
 	return actors.Config{
-		Journal: journal, Clock: n.Clock.Now, Catalogue: n.config.catalogue, Rules: n.config.rules,
+		Journal: journal, Clock: n.Clock.Now, Monotonic: n.monotonic, Catalogue: n.config.catalogue, Rules: n.config.rules,
 		QuotaPolicy: account.QuotaPolicy{DefaultQuota: n.config.quota}, LimitsOff: !n.config.limits, KeyPrefix: account.KeyPrefixTest,
 		Random: n.random, Mailer: &n.mailer, AnonymousClientsMax: anonymousMax, AccountShards: accountShards,
 	}

@@ -3,11 +3,9 @@ package apitest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -90,51 +88,5 @@ func checkDirectory(t *testing.T, srv *Server, dir string) {
 	}
 	if err = errors.Join(err, system.Close()); err != nil || states[0] != states[1] || accounts[0] != accounts[1] {
 		t.Errorf("%v; the node has %s %s, the directory %s %s", err, states[0], accounts[0], states[1], accounts[1])
-	}
-}
-
-// TestMemoryJournal checks the promises of actors.Journal: the position of Append, copies of records, one snapshot in
-// place of the records before it, and that stored data does not change.
-func TestMemoryJournal(t *testing.T) {
-	journal := &memoryJournal{}
-	appendText := func(expected uint64, text string) error {
-		record := []byte(text)
-		_, err := journal.Append(expected, [][]byte{record})
-		record[0] = '!'
-		return err
-	}
-	read := func(data journalData, from uint64) (text string) {
-		err := (&memoryJournal{data: data}).Read(from, func(sequence uint64, record []byte) error {
-			text += strconv.FormatUint(sequence, 10) + string(record) + " "
-			return nil
-		})
-		if err != nil {
-			return "error"
-		}
-		return text
-	}
-	snapshot := func(sequence uint64) error {
-		return journal.WriteSnapshot(sequence, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err })
-	}
-	if err := errors.Join(appendText(0, "a"), appendText(1, "b"), appendText(2, "c")); err != nil {
-		t.Fatal(err)
-	}
-	if err := appendText(7, "x"); !errors.Is(err, actors.ErrPosition) {
-		t.Error(err)
-	}
-	before := journal.stored()
-	if err := errors.Join(snapshot(2), appendText(3, "d")); err != nil {
-		t.Fatal(err)
-	}
-	if err := snapshot(5); err == nil {
-		t.Error("a snapshot after a record that is missing")
-	}
-	after := journal.stored()
-	for i, pair := range [][2]string{
-		{read(before, 1), "1a 2b 3c "}, {read(before, 4), ""}, {read(after, 3), "3c 4d "}, {read(after, 2), "error"}, {string(after.snapshot), "state"},
-	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%d: %q, want %q", i, pair[0], pair[1])
-		}
 	}
 }
