@@ -127,7 +127,7 @@ func setPageHeaders(header http.Header, r *Request, page *renderedPage) {
 }
 
 func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
-	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: gomponents has escaped the values
+	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: gomponents has escaped the values; a picture is not HTML
 		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
 	}
 }

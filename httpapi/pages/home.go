@@ -23,7 +23,7 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 		doc := &Document{
 			Body: body, Title: l.Str("home.title", p.nameOf(l, q.Currency)), Description: l.Str("home.description"), Section: "/",
 			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "", Feed: currencyFeed(q.Currency),
-			Address: addressQuery(q.Currency),
+			Address: addressQuery(q.Currency), Picture: "/share/" + strings.ToLower(q.Currency) + ".png",
 		}
 		doc.markInvalid(q)
 		return doc, nil

@@ -27,6 +27,7 @@ type Document struct {
 	Policy      string    // Content-Security-Policy; "" means the constant Policy
 	Until       time.Time // until when WriteCached caches the page
 	Address     string    // URL query of the page for search engines and previews; "" means none
+	Picture     string    // path of the Spanish picture for previews; "" means none
 	Feed        string    // path of a feed of the page, without the suffix; "" means none
 }
 

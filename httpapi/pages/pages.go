@@ -106,5 +106,5 @@ func (p *Pages) registerShort(mux *http.ServeMux) {
 
 // ownNames returns first parts of paths that the rest of the site uses; no institution gets a short address like them.
 func ownNames() []string {
-	return []string{"v1", "en", "account", "docs", "data", "feeds", "assets", "embed"}
+	return []string{"v1", "en", "account", "docs", "data", "feeds", "assets", "embed", "share"}
 }

@@ -2,7 +2,12 @@ package pages
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,15 +15,30 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // embedPolicy is the Content-Security-Policy of a card: any site may show it in a frame.
 const embedPolicy = "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors *; base-uri 'none'"
+
+// Size of a picture in pixels, as the sites that show previews of links want it.
+const (
+	pictureWidth  = 1200
+	pictureHeight = 630
+	pictureMargin = 70
+)
+
+const pictureCacheDuration = time.Minute
 
 // bestRates are the best rates of a currency: Sell for visitors with the currency, Buy for those without it. One is
 // missing if there is no such rate.
@@ -90,10 +110,16 @@ func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
 	if r.Language == English {
 		locale = "en_US"
 	}
-	return Group{
+	tags := Group{
 		tag("type", "website"), tag("site_name", l.Str("frame.name")), tag("locale", locale), tag("title", doc.Title), tag("description", doc.Description),
 		tag("url", f.config.PublicURL+withQuery(r.Language.Path(r.Page), doc.Address)),
 	}
+	if doc.Picture == "" {
+		return tags
+	}
+	return append(tags, tag("image", f.config.PublicURL+r.Language.Path(doc.Picture)), tag("image:type", "image/png"),
+		tag("image:width", fmt.Sprint(pictureWidth)), tag("image:height", fmt.Sprint(pictureHeight)), tag("image:alt", doc.Title),
+		Meta(Name("twitter:card"), Content("summary_large_image")))
 }
 
 // registerShare adds what other sites and devices show of the pages.
@@ -101,6 +127,9 @@ func (p *Pages) registerShare(mux *http.ServeMux) {
 	f := p.frame
 	f.Handle(mux, http.MethodGet, "/embed/{currency}", p.showEmbed)
 	f.handle(mux, http.MethodGet, manifestPath, p.showManifest)
+	if f.config.PublicURL != "" {
+		f.Handle(mux, http.MethodGet, "/share/{picture}", p.showPicture)
+	}
 }
 
 const manifestPath = "/manifest.webmanifest"
@@ -161,4 +190,86 @@ func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	setPageHeaders(w.Header(), r, page)
 	page.body.Send(w, r.Request, page.status)
+}
+
+// showPicture serves a picture of today's best rates of a currency, for previews of links.
+func (p *Pages) showPicture(w http.ResponseWriter, r *Request) {
+	name, isPNG := strings.CutSuffix(r.PathValue("picture"), ".png")
+	currency, ok := p.catalogue.Currency(strings.ToUpper(name))
+	if !ok || !isPNG {
+		p.frame.NotFound(w, r)
+		return
+	}
+	page, err := p.cachedOf(r, currency.Code, func(best bestRates) (*renderedPage, time.Time, error) {
+		content, err := p.draw(p.texts.In(r), currency.Code, best)
+		return &renderedPage{body: rendered.Undated(content)}, r.Now.Add(pictureCacheDuration), err
+	})
+	if err != nil {
+		p.frame.Fail(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "image/png")
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
+	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(pictureCacheDuration))
+	p.frame.send(w, r, page.body.Plain())
+}
+
+// draw returns the picture of the best rates of a currency, as PNG.
+func (p *Pages) draw(l *Localizer, code string, best bestRates) ([]byte, error) {
+	c := &canvas{image: image.NewRGBA(image.Rect(0, 0, pictureWidth, pictureHeight))}
+	ink, soft, brand := image.NewUniform(color.RGBA{0x16, 0x22, 0x2b, 0xff}), image.NewUniform(color.RGBA{0x4c, 0x5b, 0x66, 0xff}), image.NewUniform(color.RGBA{0x0b, 0x5c, 0x7a, 0xff})
+	title, number := c.face(gobold.TTF, &opentype.FaceOptions{Size: 56, DPI: 72}), c.face(gobold.TTF, &opentype.FaceOptions{Size: 130, DPI: 72})
+	plain, strong := c.face(goregular.TTF, &opentype.FaceOptions{Size: 36, DPI: 72}), c.face(gobold.TTF, &opentype.FaceOptions{Size: 36, DPI: 72})
+	if c.err != nil {
+		return nil, c.err
+	}
+	const width, column = pictureWidth - 2*pictureMargin, (pictureWidth - 2*pictureMargin) / 2
+	draw.Draw(c.image, c.image.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(c.image, image.Rect(0, 0, pictureWidth, 130), brand, image.Point{}, draw.Src)
+	c.text(pictureMargin, 88, width, title, image.White, p.heading(l, code))
+	side := func(x int, key string, operation engine.Operation) {
+		institution := l.Str("glance.none")
+		if rate := best[operation]; rate != nil {
+			institution = rate.InstitutionName
+		}
+		c.text(x, 210, column, plain, soft, l.Str(key)+" ("+l.Str(key+".who")+")")
+		c.text(x, 345, column-20, number, ink, sideOrDash(best.of(operation)))
+		c.text(x, 415, column-20, plain, ink, institution)
+	}
+	side(pictureMargin, "glance.compra", engine.Sell)
+	side(pictureMargin+column, "glance.venta", engine.Buy)
+	note := l.Date(engine.DateOf(l.now))
+	if p.frame.config.Demo {
+		note = l.Str("share.demo")
+	}
+	c.text(pictureMargin, 515, width, plain, soft, note)
+	_, host, _ := strings.Cut(p.frame.config.PublicURL, "://")
+	c.text(pictureMargin, 575, width, strong, brand, l.Str("frame.name")+" · "+host)
+	var out bytes.Buffer
+	err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, c.image)
+	return out.Bytes(), err
+}
+
+// canvas is a picture with text.
+type canvas struct {
+	image *image.RGBA
+	err   error // of the newest font that could not be read
+}
+
+func (c *canvas) face(ttf []byte, options *opentype.FaceOptions) (face font.Face) {
+	parsed, err := opentype.Parse(ttf)
+	if err == nil {
+		face, err = opentype.NewFace(parsed, options)
+	}
+	c.err = cmp.Or(err, c.err)
+	return face
+}
+
+// text draws a line of text at x; y is its baseline. It cuts off what is wider than width, and adds an ellipsis.
+func (c *canvas) text(x, y, width int, face font.Face, ink image.Image, text string) {
+	for runes := []rune(text); len(runes) > 0 && font.MeasureString(face, text).Ceil() > width; {
+		runes = runes[:len(runes)-1]
+		text = string(runes) + "…"
+	}
+	(&font.Drawer{Dst: c.image, Src: ink, Face: face, Dot: fixed.P(x, y)}).DrawString(text)
 }

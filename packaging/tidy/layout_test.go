@@ -67,7 +67,7 @@ var layout = map[string]row{
 	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/file httpapi/internal/rendered", never: "os", exact: true},   // rates as files
 	"httpapi/contract":          {may: "httpapi/internal/file httpapi/internal/rendered", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":               {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},
-	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields httpapi/internal/rendered maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
+	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields httpapi/internal/rendered golang.org/x/image maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest tidwall/gjson", never: "net net/http os", exact: true},
