@@ -3,7 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -46,20 +46,17 @@ func ParseConfig(path, text string, known []string) (map[string]Given, error) {
 }
 
 func readConfigText(path string) (string, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", exit.Errorf(exit.BadData, "%s: no such configuration file", path)
-	case err != nil:
-		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
-	case info.IsDir():
-		return "", exit.Errorf(exit.BadData, "%s: want a configuration file, found a directory", path)
-	case info.Size() > configBytesMax:
-		return "", exit.Errorf(exit.BadData, "%s: %d bytes; a configuration file has at most %d", path, info.Size(), configBytesMax)
-	}
-	text, err := os.ReadFile(path) //nolint:gosec // G304: the operator names it
+	file, err := os.Open(path) //nolint:gosec // G304: the operator names it
 	if err != nil {
 		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
+	}
+	defer func() { _ = file.Close() }() // nothing was written to it
+	text, err := io.ReadAll(io.LimitReader(file, configBytesMax+1))
+	switch {
+	case err != nil:
+		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
+	case len(text) > configBytesMax:
+		return "", exit.Errorf(exit.BadData, "%s: a configuration file has at most %d bytes", path, configBytesMax)
 	}
 	return string(text), nil
 }
