@@ -29,7 +29,7 @@ const (
 	parametersMessage = "The request is not valid; details has every problem."
 )
 
-// credentialKind is the credential that an account operation requires in the Authorization header.
+// credentialKind is the kind of credential that an account operation requires in the Authorization header.
 type credentialKind uint8
 
 const (
@@ -38,16 +38,16 @@ const (
 	sessionTokenOrKey
 )
 
-// accountOperation is an operation under /v1/account: a row of the table accountOperations.
+// accountOperation is an operation under /v1/account: one row of accountOperations.
 type accountOperation struct {
 	pattern, method string
 	credential      credentialKind
-	fields          []bodyField // fields of the JSON object in the body; nil: the request must have no body
-	// answer answers the request or returns the error to answer with.
+	fields          []bodyField // fields of the JSON object in the body; nil: no body allowed
+	// answer answers the request, or returns the error for the response.
 	answer func(a *accountAPI, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
-// accountRequest is the parsed request of an account operation. It does not point into the buffers of the HTTP request.
+// accountRequest is the parsed request of an account operation. It shares no memory with the HTTP request.
 type accountRequest struct {
 	credential
 	id    string // id of an API key, from the path
@@ -70,7 +70,7 @@ func accountOperations() []accountOperation {
 	}
 }
 
-// accountPath has the operations of one path: one for each method.
+// accountPath lists the operations of one path, one for each method.
 type accountPath []accountOperation
 
 // operation returns the operation with a method, or nil.
@@ -101,7 +101,7 @@ func isAccountTarget(target []byte) bool {
 	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
 }
 
-// checkCredential checks the kind and the form of a credential. Config.Accounts looks up the account later.
+// checkCredential checks only the kind and form of a credential. Config.Accounts looks up the account later.
 func (op *accountOperation) checkCredential(c credential) error {
 	switch {
 	case op.credential == sessionToken && !c.present:
@@ -125,7 +125,7 @@ type contentError struct {
 
 const originMessage = "must be this server's own: account operations are not for pages of other sites"
 
-// foreignHeader returns the name of the header that says that the request is for a page of another site, or "".
+// foreignHeader returns the name of the header that reveals a request from another site's page, or "".
 func foreignHeader(header *fasthttp.RequestHeader) string {
 	origin := header.Peek(fasthttp.HeaderOrigin)
 	switch site := header.Peek("Sec-Fetch-Site"); {
@@ -142,8 +142,8 @@ func foreignHeader(header *fasthttp.RequestHeader) string {
 	return ""
 }
 
-// accountAPI answers the account operations. Danger: its methods must not branch on a secret or on whether an account
-// exists, because the response time would reveal it.
+// accountAPI answers the account operations. Danger: its methods must not branch on a secret or on the existence of an
+// account, because the response time would reveal it.
 type accountAPI struct {
 	*responder
 	params       params.Table
@@ -204,8 +204,8 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 	a.logAccount(ctx, op, "")
 }
 
-// wantsAccountBody reports whether the answer to an account request depends on its body: the checks before that of the
-// content pass, and the operation takes JSON.
+// wantsAccountBody reports whether the answer depends on the body: all earlier checks pass, and the operation takes
+// JSON.
 func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath) bool {
 	op := path.operation(string(ctx.Method()))
 	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
@@ -222,8 +222,8 @@ func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath
 	return err == nil
 }
 
-// rejectContent answers 400, 413 or 415. If the operation needs a credential, it first looks up the account, because an
-// invalid credential must be answered with 401 whatever the content is.
+// rejectContent answers 400, 413 or 415. With an invalid credential it answers 401 whatever the content is; for that it
+// looks up the account first.
 func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
 	if op.credential != noCredential {
 		if _, err := a.windows(r); err != nil {
@@ -237,8 +237,8 @@ func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperatio
 	a.rejectWithDetails(ctx, c.code, c.message, c.details)
 }
 
-// failAccount answers with an error of an account operation. It logs only a 401: if it logged rejections for load or a
-// limit, a flood of requests would flood the log.
+// failAccount answers with an error of an account operation. It logs only a 401, so that a flood of rejected requests
+// does not flood the log.
 func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
 	a.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
@@ -246,8 +246,8 @@ func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation,
 	}
 }
 
-// rejectCrossSite answers 400 and returns true if a browser sent the request for a page of another site. This is a
-// second protection: such a page has no credential anyway, because account operations do not read cookies.
+// rejectCrossSite answers 400 and returns true if a browser sent the request for another site's page. This is a second
+// protection: account operations do not read cookies, so such a page has no credential anyway.
 func (a *accountAPI) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
 	foreign := foreignHeader(&ctx.Request.Header)
 	if foreign == "" {
@@ -330,7 +330,7 @@ func (a *accountAPI) usage(ctx *fasthttp.RequestCtx, r *accountRequest) error {
 	return nil
 }
 
-// windows returns both quota windows, day and minute, of the account to which the credential belongs.
+// windows returns both quota windows, day and minute, of the credential's account.
 func (a *accountAPI) windows(r *accountRequest) (account.QuotaResult, error) {
 	if r.isKey {
 		return a.config.Accounts.KeyUsage(r.digest)
@@ -338,15 +338,14 @@ func (a *accountAPI) windows(r *accountRequest) (account.QuotaResult, error) {
 	return a.config.Accounts.Usage(r.digest)
 }
 
-// writeAccount answers with a body. It does not compress the body: if a body has a secret and text that an attacker can
-// choose, its compressed length reveals the secret.
+// writeAccount answers with an uncompressed body. If a body contained a secret and an attacker's text, its compressed
+// length would reveal the secret.
 func (a *accountAPI) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.SetStatusCode(status)
 	ctx.Response.SetBodyRaw(body)
 }
 
-// logAccount logs an operation without the values in the request. denyCode is the code of the error, or "" if the
-// operation succeeded.
+// logAccount logs an operation without the values in the request. denyCode is the error's code, or "" after success.
 func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, denyCode engine.Code) {
 	a.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(a.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
@@ -357,7 +356,7 @@ func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, 
 // readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
-	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not awaited, see answerExpectation
+	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not read; see answerExpectation
 	switch {
 	case length > accountBodyMax:
 		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
@@ -437,7 +436,7 @@ const (
 	bearerScheme = "bearer"
 )
 
-// bearerText returns the text after "Bearer" and blanks in an Authorization header, or false for another scheme.
+// bearerText returns the text after "Bearer" and spaces in an Authorization header, or false for another scheme.
 func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
@@ -453,6 +452,6 @@ type credential struct {
 	wellFormed bool // the header has the form of a session token or a key
 }
 
-// forwardedFor is the only header from which a client address is read, and only if it comes from a trusted proxy.
-// Forwarded and X-Real-IP are ignored: a proxy that is not configured to overwrite them passes on what a client sent.
+// forwardedFor is the only header with a client address that is read, and only from a trusted proxy. Forwarded and
+// X-Real-IP are ignored: a proxy that does not overwrite them passes on the client's own values.
 const forwardedFor = "X-Forwarded-For"

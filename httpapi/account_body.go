@@ -53,7 +53,7 @@ func nameField() bodyField {
 	}}
 }
 
-// Compile-time check that account.KeyNameMax is 80: the message in nameField has this number as text.
+// Compile-time check that account.KeyNameMax is 80, as the message in nameField says.
 var (
 	_ [account.KeyNameMax - 80]struct{}
 	_ [80 - account.KeyNameMax]struct{}
@@ -99,8 +99,7 @@ func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []pa
 	return problems, true
 }
 
-// readField parses one field into r. It returns nil if the field is valid, or if its name is unknown and has been
-// reported before.
+// readField parses one field into r. It returns nil for a valid field, and for an unknown name reported before.
 func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *params.Problem {
 	index := seen[name]
 	seen[name]++
@@ -122,7 +121,7 @@ func readField(fields []bodyField, name string, value json.RawMessage, seen map[
 	return nil
 }
 
-// problemBodyKey is the message for a field whose name suggests a credential.
+// problemBodyKey is the message for a field that looks like a credential.
 const problemBodyKey = "is not known: keys and session tokens go in the Authorization header, as 'Bearer KEY', and never in a body"
 
 func fieldNames(fields []bodyField) string {

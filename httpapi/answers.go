@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// The append functions write a rate, an institution or another object of the API as JSON. They write all fields, in the
-// order of the API specification (contract/openapi.yaml). A field without a value is null, never missing.
+// The append functions write objects of the API (rate, institution, ...) as JSON. They write all fields, in the order
+// of the API specification (contract/openapi.yaml). A field without a value is null, never missing.
 
 func appendRates(dst []byte, rates []*engine.Rate) []byte {
 	dst = append(dst, '[')
@@ -43,8 +43,8 @@ func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	return append(dst, '}')
 }
 
-// appendInstitution appends the fields that an institution has both in the list of institutions and in the response for
-// one institution. It does not append the closing brace.
+// appendInstitution appends the fields common to the list of institutions and the response for one institution. It does
+// not append the closing brace.
 func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	dst = append(dst, '{')
 	dst = encode.Field(dst, "id", i.ID)
@@ -67,8 +67,7 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 	return append(dst, '}')
 }
 
-// appendMeta appends the field meta of a list. It returns the new slice and the offset of the value of generatedAt in
-// it.
+// appendMeta appends the field meta of a list. It returns the new slice and the offset of generatedAt's value in it.
 func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))

@@ -17,21 +17,21 @@ const (
 	staleSecondsMax = 60
 )
 
-// cacheControl has the Cache-Control header lines of responses, indexed by the time in seconds for which the response
-// cannot change by itself.
+// cacheControl lists Cache-Control header lines. The index is the time in seconds during which the response cannot
+// change.
 type cacheControl [maxAgeSeconds + staleSecondsMax + 1][]byte
 
-// currentSecond has the values that depend only on the current second. All requests in this second share it.
+// currentSecond holds values common to all requests of the current second.
 type currentSecond struct {
 	rendered.Second
 	date  []byte // in the format of the Date header
 	today engine.Date
-	// nextChange is the next hour at which rates are collected (engine.NextRefresh), or the next midnight if that is
-	// earlier, in Unix nanoseconds. Any response may change then.
+	// nextChange is the next time at which any response may change, in Unix nanoseconds: the next collection of rates
+	// (engine.NextRefresh) or the next midnight, whichever is earlier.
 	nextChange int64
 }
 
-// requestTime is the time at which a request is answered.
+// requestTime is the time of a request's answer.
 type requestTime struct {
 	nanos int64 // Unix time in nanoseconds
 	*currentSecond
@@ -47,8 +47,8 @@ func newCurrentSecond(now time.Time) *currentSecond {
 	return m
 }
 
-// newCacheControl returns the header lines. With shared, they are for responses that are the same for all callers: a
-// cache in front of the node may keep them, and may send them while it asks for newer ones (stale-while-revalidate).
+// newCacheControl returns the header lines. shared means that responses are the same for all callers. A cache in front
+// of the node may then store them, and may serve them while it revalidates (stale-while-revalidate).
 func newCacheControl(shared bool) (lines cacheControl) {
 	for seconds := range lines {
 		value := "private, max-age=" + strconv.Itoa(min(seconds, maxAgeSeconds))
@@ -60,9 +60,9 @@ func newCacheControl(shared bool) (lines cacheControl) {
 	return lines
 }
 
-// unchangedFor returns the time in seconds for which a response cannot change by itself, as an index of cacheControl.
+// unchangedFor returns the number of seconds during which a response cannot change, as an index of cacheControl.
 // changesAt is the next expiry of a rate in the response, or zero. The result is rounded down, so that no cache uses
-// the response after changesAt or after nextChange.
+// the response after changesAt or nextChange.
 func (now requestTime) unchangedFor(changesAt time.Time) int {
 	nextChange := now.nextChange
 	if !changesAt.IsZero() {

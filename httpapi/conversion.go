@@ -12,8 +12,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// conversionTemplate is the body of a convert response without the amounts. All other text is the same for every
-// amount, so appendBody only copies the text and multiplies once for each rate.
+// conversionTemplate is the body of a convert response without the amounts. The rest is the same for every amount, so
+// appendBody only copies text and multiplies once for each rate.
 type conversionTemplate struct {
 	tag         []byte // ETag of text
 	text        []byte // the body without the amounts
@@ -22,7 +22,7 @@ type conversionTemplate struct {
 	packed      [packedSlots]atomic.Pointer[packedConversion]
 }
 
-// packedSlots is a power of two: the number of combinations of amount lengths for which a template is kept compressed.
+// packedSlots is the number of kept compressed templates, one for each combination of amount lengths. A power of two.
 const packedSlots = 16
 
 // packedConversion is a template compressed for amounts of certain lengths.
@@ -76,8 +76,7 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 	return t
 }
 
-// appendBody appends the body for the amount of q, generated at now. items must be the rates from which the template
-// was made.
+// appendBody appends the body for the amount of q, generated at now. items must be the rates of the template.
 func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime, holes *[]rendered.Span) []byte {
 	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
@@ -114,9 +113,8 @@ func operationIndex(operation engine.Operation) int {
 // rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
 
-// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. A page may have several forms, because
-// requests for several paths can share it, and only the body of /v1/rates/best includes the parameter operation (buy or
-// sell).
+// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Several paths can share a page, but only
+// the body of /v1/rates/best includes the parameter operation (buy or sell).
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[rendered.Body]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]

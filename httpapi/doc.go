@@ -1,6 +1,6 @@
-// Package httpapi is the HTTP server of /v1: routes, parameters, JSON, errors and rate limits. It has no rates and no
-// rules about rates; these are in engine.Service and account.Service. Only this package, conn and
-// internal/counters import fasthttp, which the comments call the HTTP library.
+// Package httpapi is the HTTP server of /v1: routes, parameters, JSON, errors and rate limits. It contains no rates and
+// no rules about rates; these are in engine.Service and account.Service. "The HTTP library" in comments is fasthttp,
+// imported only here and in conn and internal/counters.
 //
 // # The path of a request
 //
@@ -19,8 +19,8 @@
 //	responder.go      writes heads, errors, times and ids for all of them; head.go has their constant parts
 //
 // The dispatcher sends account operations to account.go and account_body.go. They are never charged, cached or
-// compressed, and web pages of other sites can neither send them nor read the responses. Paths without an operation
-// belong to Config.Site.
+// compressed. Web pages of other sites can neither send them nor read the responses. Config.Site answers paths without
+// an operation.
 //
 // # Promises
 //
@@ -35,10 +35,10 @@
 //
 // # Speed
 //
-// A page is immutable and shared by all requests for it. Its encoded forms are stored in engine.Page.Rendered, so a
-// body is encoded once, and copied with a new generatedAt at most once a second. A conversion has a template into which
-// the amounts are inserted. The express path skips the HTTP library. A request for an encoded page or a conversion then
-// costs no allocation, one read and one write.
+// A page is immutable and shared by all requests for it. Its encoded forms are stored in engine.Page.Rendered. A body
+// is thus encoded once, and copied with a new generatedAt at most once a second. A conversion inserts its amounts into
+// a template. The express path skips the HTTP library: a request for an encoded page or a conversion costs one read,
+// one write and no allocation.
 //
 // # Where to start
 //

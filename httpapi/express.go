@@ -13,44 +13,42 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The express path answers nearly all requests for data: plain GETs (conn.PlainGet) whose answer is a 200 or 304. It
-// does so in the Read of the connection, before the HTTP library (fasthttp) sees them:
+// The express path answers nearly all requests for data: plain GETs (conn.PlainGet) with a 200 or 304. It runs in the
+// connection's Read, before the HTTP library (fasthttp) sees the bytes:
 //
 //	bytes ─ conn.ParsePlainGet ─ params ─ admitter ─ page of the service ─ head and body in one write
 //
-// It either answers a request or leaves it to the ordinary path, which begins with serve in server.go: the HTTP
-// library reads the same bytes. If the admitter was asked, or the express path panicked, it also leaves the state of
-// the request (conn.Conn.User), so that a caller is charged once and one panic is one 500. So the express path has no
-// errors of its own. Its responses differ from those of the ordinary path only in request id and date
-// (express_test.go): its date is that of Config.Clock, that of the HTTP library the system's.
+// It either answers a request or leaves it to the ordinary path (serve in server.go), where the HTTP library reads the
+// same bytes. After a call of the admitter or a panic, it also leaves the request's state (conn.Conn.User), so that the
+// ordinary path charges the caller only once and reports one panic as one 500. The express path therefore produces no
+// errors itself. Its responses differ from the ordinary ones only in request id and date (express_test.go): it takes
+// the date from Config.Clock, the HTTP library from the system.
 
 const (
-	// oneWriteBytesMax is the longest body that is copied behind its head, so that one write sends both.
+	// oneWriteBytesMax is the maximum length of a body that is copied behind its head, to send both in one write.
 	oneWriteBytesMax = 12 << 10
-	// writeBytesMax limits the buffer for responses to pipelined requests: a longer buffer is written at once.
+	// writeBytesMax limits the buffer of responses to pipelined requests. A longer buffer is written at once.
 	writeBytesMax = 32 << 10
 )
 
-// expressPanic is a panic of the express path, and its stack. The ordinary path panics with it.
+// expressPanic is a panic of the express path, with its stack. The ordinary path repeats the panic.
 type expressPanic struct {
 	cause any
 	stack []byte
 }
 
-// repanic panics again with a panic of the express path, at the same step of the request: before or after its
-// admission.
+// repanic repeats a panic of the express path at the same step of the request: before or after its admission.
 func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
 }
 
-// express answers the requests at the beginning of the bytes read, and returns the length of these requests. See
-// conn.Express.
+// express answers the requests at the beginning of the read bytes, and returns their length. See conn.Express.
 func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
 	a := d.newRequestState(c)
 	out := a.out[:0]
-	leaves := false // the state to the ordinary path
+	leaves := false // leaves the state to the ordinary path
 	for used < len(read) && err == nil && d.load.draining.Load() == nil {
 		get, isPlain := conn.ParsePlainGet(read[used:])
 		if !isPlain {
@@ -91,13 +89,13 @@ func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
 		d.requestStates.Put(a)
 	}
 	if used == len(read) {
-		runtime.Gosched() // the next request has hardly arrived yet: to read at once would be a system call for nothing
+		runtime.Gosched() // the next request has hardly arrived yet, and an early read would waste a system call
 	}
 	return used, err
 }
 
-// answered sets a.response for a request. If the response would be an error, answered returns false. After a panic it
-// also sets a.panicked.
+// answered sets a.response for a request. It returns false if the response would be an error. After a panic it also
+// sets a.panicked.
 func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -132,7 +130,7 @@ func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	return true
 }
 
-// appendExpressHead appends the head of a response, formatted as by the HTTP library.
+// appendExpressHead appends a response's head in the HTTP library's format.
 func (d *dataAPI) appendExpressHead(out []byte, a *requestState, closes bool) []byte {
 	r := &a.response
 	constant := d.constantHeaders.withoutBody
@@ -152,12 +150,12 @@ func (d *dataAPI) appendExpressHead(out []byte, a *requestState, closes bool) []
 
 var methodGet = []byte(fasthttp.MethodGet)
 
-// countExpress counts a response, and passes it to the access log.
+// countExpress counts a response and reports it to the access log.
 func (d *dataAPI) countExpress(a *requestState, began, ready time.Duration) {
 	r := &a.response
 	d.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
 	if d.config.AccessLog != nil {
-		at := time.Now().Add(began - ready) //nolint:forbidigo // in real time, like the HTTP library
+		at := time.Now().Add(began - ready) //nolint:forbidigo // real time, like the HTTP library
 		d.config.AccessLog(d.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.caller.Address))
 	}
 }

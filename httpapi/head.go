@@ -14,24 +14,24 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// All header lines of a 200 or 304 of a data operation (all of /v1 except /v1/account) are set at once, by
-// setHeaderLines. Setting a dozen headers one by one would take longer than the rest of the request: for each of them
-// the HTTP library (fasthttp) searches the headers that are already set, checks the value, and copies name and value
+// setHeaderLines sets all header lines of a 200 or 304 of a data operation at once. (Data operations are all of /v1
+// except /v1/account.) Setting a dozen headers one by one would take longer than the rest of the request: for each
+// header the HTTP library (fasthttp) searches the headers already set, checks the value, and copies name and value
 // twice.
 //
-// Danger: the HTTP library does not check header names, so a name can contain whole lines. Such lines must not contain
-// text from a request.
+// Danger: the HTTP library does not check header names. A name can therefore contain whole lines, which must not
+// contain text from a request.
 
-// headBufferBytes is the size of the buffer for header lines on the stack. A longer head is allocated, but only long
-// values of KeysLink make it so long.
+// headBufferBytes is the size of the stack buffer for header lines. A longer head is allocated, but only a long
+// KeysLink causes that.
 const headBufferBytes = 1536
 
-// constantHeaders are the header lines that are the same in all responses of a kind, except Content-Type.
+// constantHeaders are header lines that all responses of a kind share, without Content-Type.
 type constantHeaders struct {
 	withBody    []byte // of a 200 with data
 	withoutBody []byte // of a 304
 	errors      []byte // of errors, and of other responses without data
-	accounts    []byte // of account operations: a web page of another origin must not read the response
+	accounts    []byte // of account operations: other origins' web pages must not read the response
 }
 
 func newConstantHeaders(hasAdmitter bool) (c constantHeaders) {
@@ -66,13 +66,13 @@ func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	header.SetCanonical(lines[:colon], lines[colon+len(": "):])
 }
 
-// requestState is the state of a request while it is answered.
+// requestState is the state of a request in progress.
 type requestState struct {
 	requestData
 	requestScratch
 }
 
-// requestData is the part that begin clears: to clear it in place takes a hundred instructions less than a new state.
+// requestData is the part cleared by begin: clearing it in place takes a hundred instructions less than a new state.
 type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
@@ -85,16 +85,15 @@ type requestData struct {
 	admission      account.Admission
 	panicked       *expressPanic // the express path panicked
 	admitErr       error         // from Config.Admitter
-	limitsEnforced bool          // quotas apply: the response must have the rate-limit headers for admission
-	isShared       bool          // the response is the same for all callers: caches may share it
-	keyIgnored     bool          // the request has a key that is not usable; it counts as anonymous
+	limitsEnforced bool          // quotas apply: the response needs rate-limit headers for admission
+	isShared       bool          // the response is the same for all callers, so caches may share it
+	keyIgnored     bool          // the request's key is not usable, so it counts as anonymous
 	headWritten    bool          // writeHead was called
 	route          routeID       // for the counters
 	id             RequestID     // set by appendHead; other responses have the id only in their header
 }
 
-// requestScratch is the part of a requestState that the next request reuses. sync.Pool usually keeps a requestState on
-// one processor.
+// requestScratch is the part reused by the next request. sync.Pool usually keeps a requestState on one processor.
 type requestScratch struct {
 	out    []byte          // buffer for responses of the express path
 	etag   []byte          // buffer for the ETag of a conversion in the express path
@@ -116,8 +115,8 @@ func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
 	return fields.AcceptsGzip(lines)
 }
 
-// setCaller sets the caller: its address, and the value of its Authorization header, nil without the header. The caller
-// does not point into the request.
+// setCaller sets the caller from its address and the value of its Authorization header (nil without one). The caller
+// shares no memory with the request.
 func (a *requestState) setCaller(address netip.Addr, authorization []byte) {
 	a.caller.Address = address
 	if authorization == nil {
@@ -139,29 +138,28 @@ const (
 	headerRequestID      = "X-Request-Id"
 	contentTypeJSON      = "application/json; charset=utf-8"
 	headerResourcePolicy = "Cross-Origin-Resource-Policy"
-	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. The request was
-	// answered as an anonymous one.
+	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. Such a request
+	// is answered as an anonymous one.
 	keyIgnoredLine = "X-Key-Status: ignored\r\n"
 	noStore        = "no-store"
 	methodsAllowed = "GET, HEAD, OPTIONS"
-	// contentPolicy is for a browser that shows a response as a page. The browser must not execute or load anything in it.
+	// contentPolicy forbids a browser that shows a response as a page to execute or load anything in it.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	// exposedHeaders are the headers of a response that a web page of another origin may read.
+	// exposedHeaders are the response headers that other origins' web pages may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
-	// preflightSeconds is the time for which a browser may cache the response to OPTIONS.
+	// preflightSeconds is how long a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"
-	// preflightHeaders are the headers of a request that a web page of another origin may set. Browser libraries set some
-	// of them on a GET; they are harmless.
+	// preflightHeaders are the request headers that other origins' web pages may set. Browser libraries set some of
+	// them on a GET; they are harmless.
 	preflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
-	// preflightHeadersWithAuth is used instead of preflightHeaders if Config.AllowAuthorizationHeader is set.
+	// preflightHeadersWithAuth replaces preflightHeaders if Config.AllowAuthorizationHeader is set.
 	preflightHeadersWithAuth = preflightHeaders + ", Authorization"
 )
 
-// templateLines returns the names and values of the headers that all responses of the API have, except Content-Type
-// and X-Request-Id.
-// The values are those for an error. hasAdmitter means that API keys are checked. The response then depends on the key,
-// so Vary names Authorization.
+// templateLines returns the headers common to all responses of the API, except Content-Type and X-Request-Id. The
+// values are those of an error. hasAdmitter means that API keys are checked. Responses then depend on the key, so Vary
+// names Authorization.
 func templateLines(hasAdmitter bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if hasAdmitter {
@@ -179,5 +177,5 @@ func templateLines(hasAdmitter bool) [][2]string {
 	}
 }
 
-// bytesOf returns the bytes of a string without a copy. Danger: the caller must not change them.
+// bytesOf returns a string's bytes without a copy. Danger: do not change them.
 func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }

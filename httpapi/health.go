@@ -31,8 +31,7 @@ const (
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// serverLoad has the state from which the health conditions of the server itself are computed. It is safe for
-// concurrent use.
+// serverLoad is the state behind the server's own health conditions. It is safe for concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
 	conns     *conn.Counts
@@ -40,10 +39,10 @@ type serverLoad struct {
 	shortage  engine.Fault              // descriptors or memory for connections ran out
 	connsFull engine.Fault              // connsMax is reached
 	shedding  engine.Fault              // requests are rejected with the code overloaded
-	draining  atomic.Pointer[time.Time] // when Drain was called, or nil
+	draining  atomic.Pointer[time.Time] // time of Drain, or nil
 }
 
-// noteShortage is called by the listeners; see OnShortage in conn.Config.
+// noteShortage is the listeners' callback; see OnShortage in conn.Config.
 func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
 
 func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
@@ -67,7 +66,7 @@ func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
 	if since, on := s.shortage.Since(now); on {
 		if !canOpenFile() {
-			s.shortage.ReportSince(since, now) // otherwise the fault would end if no client connects
+			s.shortage.ReportSince(since, now) // otherwise the fault would end when no client connects
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
 	}
@@ -92,8 +91,7 @@ func canOpenFile() bool {
 
 func live(ctx *fasthttp.RequestCtx) { ctx.Response.SetBodyString(liveBody) }
 
-// appendReadiness appends the body of /readyz, with the worst conditions first. It changes the order of the slice
-// conditions.
+// appendReadiness appends the body of /readyz, with the worst conditions first. It reorders the slice conditions.
 func appendReadiness(dst []byte, readiness engine.Readiness, conditions []engine.Condition) []byte {
 	slices.SortStableFunc(conditions, func(a, b engine.Condition) int { return cmp.Compare(severity(&b), severity(&a)) })
 	dst = encode.Field(append(dst, '{'), "status", string(readiness))

@@ -15,7 +15,7 @@ import (
 )
 
 // A data operation answers requests for currencies, institutions or rates. It gets a page of results from
-// Config.Service and returns the page in encoded form. Only convert is different: its body depends on the amount.
+// Config.Service and returns the encoded page. Only convert differs, because its body depends on the amount.
 
 // dataResponse is a 200 or 304 with data.
 type dataResponse struct {
@@ -25,7 +25,7 @@ type dataResponse struct {
 	changesAt  time.Time
 }
 
-// setStatus sets the status: 304 if the client has the response with this ETag. It returns false for a 304.
+// setStatus sets the status: 304 if the client already has this ETag. It returns false for a 304.
 func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
 	r.status = fasthttp.StatusOK
 	if fields.IfNoneMatchHits(ifNoneMatch, r.etag) {
@@ -34,8 +34,8 @@ func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
 	return r.status == fasthttp.StatusOK
 }
 
-// renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If kept does not have
-// this form yet, renderedPage calls body and stores the result in kept.
+// renderedPage returns a page in the encoded form f. kept is the page's field Rendered. If kept lacks this form,
+// renderedPage calls body and stores the result.
 func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Body {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()
@@ -46,7 +46,7 @@ func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() r
 	return r
 }
 
-// dataAPI answers the data operations: it admits a request, reads its parameters, and answers with a page of results.
+// dataAPI answers the data operations: it admits a request, reads its parameters, and returns a page of results.
 type dataAPI struct {
 	*responder
 	params     params.Table
@@ -77,8 +77,8 @@ func (d *dataAPI) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	d.admitAndAnswer(ctx, r, a)
 }
 
-// admitAndAnswer authenticates a request for a data operation (all of /v1 except /v1/account), charges it (counts it
-// against the quota), checks the limits and answers it. finishAdmission refunds the charge if the response is a 5xx.
+// admitAndAnswer authenticates a request for a data operation, charges it (counts it against the quota), checks the
+// limits and answers it. finishAdmission refunds the charge after a 5xx.
 func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.admitDone {
 		a.repanic()
@@ -105,8 +105,8 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 }
 
-// admit asks Config.Admitter about a.caller if limits are enforced or API keys are required. It also sets a.now, except
-// after an error of the admitter.
+// admit asks Config.Admitter to admit a.caller if limits are enforced or API keys are required. It sets a.now unless
+// the admitter returns an error.
 func (d *dataAPI) admit(a *requestState) {
 	admitter := d.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
@@ -151,8 +151,8 @@ func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account
 	d.answerError(ctx, &engine.Error{Code: q.DenyCode, Message: message, RetryAfter: q.RetryAfter})
 }
 
-// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. For other planted
-// errors it returns false and does nothing.
+// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. It returns false
+// for other planted errors.
 func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
 	if statuses[err.Code] != fasthttp.StatusTooManyRequests {
 		return false
@@ -171,8 +171,8 @@ func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *a
 	return true
 }
 
-// finishAdmission refunds the charge if the response is a 5xx, and adds the rate-limit headers unless writeHead did. It
-// must be deferred, because it also answers 500 after a panic.
+// finishAdmission refunds the charge after a 5xx, and adds the rate-limit headers unless writeHead did. It must be
+// deferred, because it also answers 500 after a panic.
 func (d *dataAPI) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		d.rejectPanic(ctx, cause)
@@ -218,8 +218,8 @@ func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState
 	d.writeHead(ctx, a)
 }
 
-// respond sets a.response for an admitted request, or returns the problems of its parameters or an error of the
-// service. path and text are the encoded path and the query, and ifNoneMatch the values of If-None-Match.
+// respond sets a.response for an admitted request. It returns the problems of the parameters, or an error of the
+// service. path and text are the encoded path and the query. ifNoneMatch lists the values of If-None-Match.
 func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMatch [][]byte, acceptsGzip bool) (problems []params.Problem, err error) {
 	problems = d.params.Read(&a.query, r.operation, path, text, params.Options{
 		Catalogue: d.config.Catalogue, Today: a.now.today, AllowUnknown: d.config.AllowUnknownParameters,
@@ -242,8 +242,8 @@ func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMa
 	return nil, nil
 }
 
-// rejectParameters answers 400, or 503 if the operation is not ready yet. A request with valid parameters gets the 503
-// from the operation itself.
+// rejectParameters answers 400, or 503 if the operation is not ready yet. With valid parameters the operation itself
+// answers the 503.
 func (d *dataAPI) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
 	if err := d.notReadyError(r); err != nil {
 		d.answerError(ctx, err)
@@ -252,8 +252,8 @@ func (d *dataAPI) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems 
 	d.rejectWithDetails(ctx, engine.CodeInvalidParameters, "The parameters are not valid; details has every problem.", problems)
 }
 
-// notReadyError returns an error if the service can't answer any request for an operation yet, whatever the parameters
-// are. To find out, it sends the smallest query for rates to the service.
+// notReadyError returns an error if the service can't answer any request for an operation yet. It tries the smallest
+// query for rates.
 func (d *dataAPI) notReadyError(r *route) error {
 	if r.fromCatalogue {
 		return nil
@@ -262,7 +262,7 @@ func (d *dataAPI) notReadyError(r *route) error {
 	return err
 }
 
-// convert sets a.response for a conversion. Its body is in a buffer of a: few requests have the same amount.
+// convert sets a.response for a conversion. The body is in a buffer of a, because few requests have the same amount.
 func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip bool) error {
 	q, response := &a.query, &a.response
 	page, template, err := d.conversion(q, a.now)
@@ -283,8 +283,7 @@ func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip boo
 	return nil
 }
 
-// conversion returns the page of rates for a conversion, and the template of the response body: the body without
-// amounts.
+// conversion returns the page of rates for a conversion, and the template of the response body.
 func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
 	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, true))
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// responder has what all responses share: request ids, times, heads, errors, notices. It is safe for concurrent use.
+// responder contains the code common to all responses: request ids, times, heads, errors, notices. It is safe for
+// concurrent use.
 type responder struct {
 	config                        Config // with the defaults filled in
 	proxies                       fields.TrustedProxies
@@ -76,8 +77,8 @@ func (w *responder) requestTimeAt(now time.Time) requestTime {
 	return requestTime{now.UnixNano(), m}
 }
 
-// startResponse sets the request id and the common headers of a response. It is not for the 200 and 304 responses of
-// data operations: writeHead sets their headers. It does nothing if it was called before for this response.
+// startResponse sets the request id and the common headers of a response. Repeated calls do nothing. It is not for the
+// 200 and 304 responses of data operations, whose headers writeHead sets.
 func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	if w.idOf(ctx) != nil {
 		return
@@ -94,7 +95,7 @@ func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	w.setHeaderLines(header, append(lines[:len(lines):len(lines)], w.deprecationLines()...))
 }
 
-// restartResponse is like startResponse, but removes the headers that were set before.
+// restartResponse is like startResponse, but first removes all headers.
 func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	mustClose := header.ConnectionClose()
@@ -113,13 +114,13 @@ func (w *responder) setHeaderLines(header *fasthttp.ResponseHeader, lines []byte
 	setHeaderLines(header, lines)
 }
 
-// idOf returns the request id that startResponse set, or nil if startResponse was not called.
+// idOf returns the request id from startResponse, or nil before that.
 func (w *responder) idOf(ctx *fasthttp.RequestCtx) []byte {
 	return ctx.Response.Header.PeekCanonical(bytesOf(headerRequestID))
 }
 
-// answerError answers with an error of Config.Service, Config.Accounts or Config.Admitter. An error without a known
-// code becomes a 500. The cause is logged, but not sent.
+// answerError answers with an error of Config.Service, Config.Accounts or Config.Admitter. An unknown code becomes a
+// 500. The cause is logged, but not sent.
 func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 	w.startResponse(ctx)
 	var named *engine.Error
@@ -180,8 +181,8 @@ func (w *responder) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 	w.reject(ctx, engine.CodeInternalError, internalMessage)
 }
 
-// challenge adds WWW-Authenticate to a 401. If the request has an Authorization header, it adds error="invalid_token",
-// but not if the error is an invalid login code.
+// challenge adds WWW-Authenticate to a 401. It adds error="invalid_token" if the request has an Authorization header,
+// except for an invalid login code.
 func (w *responder) challenge(ctx *fasthttp.RequestCtx, code engine.Code) {
 	value := `Bearer realm="tasard"`
 	if code != engine.CodeInvalidCode && ctx.Request.Header.Peek(fasthttp.HeaderAuthorization) != nil {
@@ -290,8 +291,8 @@ func epochSeconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// deprecationLines returns the header lines that announce the end of anonymous access, or nil unless it is announced
-// and has not come yet.
+// deprecationLines returns header lines that announce the end of anonymous access. It returns nil without an
+// announcement and after the end.
 func (w *responder) deprecationLines() []byte {
 	if w.config.Admitter == nil {
 		return nil
@@ -318,9 +319,9 @@ func (w *responder) newDeprecationLines(policy account.KeyPolicy) (lines []byte)
 	return lines
 }
 
-// clientAddress returns the address of the peer, or if the peer is a trusted proxy, the client address from
-// X-Forwarded-For. The address has no zone, and an IPv4-mapped IPv6 address is returned as IPv4. Without an address of
-// the peer, clientAddress returns the zero Addr.
+// clientAddress returns the peer's address. For a trusted proxy it returns the client's address from X-Forwarded-For.
+// The address has no zone, and an IPv4-mapped IPv6 address becomes IPv4. Without a peer's address the result is the
+// zero Addr.
 func (w *responder) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
@@ -334,7 +335,7 @@ func (w *responder) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	return w.proxies.ClientAddress(peer, ctx.Request.Header.PeekAll(forwardedFor))
 }
 
-// accessRecord returns the record of a response. began is when the request was complete, or zero if it never was.
+// accessRecord returns the record of a response. began is the time at which the request was complete; zero if never.
 func (w *responder) accessRecord(a *requestState, began time.Time, method string, status, length int, client netip.Addr) AccessRecord {
 	now := w.config.Clock()
 	if began.IsZero() {
@@ -346,8 +347,8 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 	}
 }
 
-// deprecationNotice has the header lines that announce the end of anonymous access, from which on each request needs an
-// API key. The times are in keyPolicy.
+// deprecationNotice caches the header lines that announce the end of anonymous access (when each request needs an API
+// key). keyPolicy has the times.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
 	lines     []byte // Deprecation, Sunset and, if there is a page to link to, Link
@@ -356,8 +357,8 @@ type deprecationNotice struct {
 // RequestID identifies a request in X-Request-Id and in the log.
 type RequestID [16]byte
 
-// RequestIDs returns a function for Config.RequestID. Its ids are pseudorandom hexadecimal digits and do not repeat.
-// The seed should be random, so that two processes do not have the same ids.
+// RequestIDs returns a function for Config.RequestID. Its ids are pseudorandom hexadecimal digits without repetition.
+// Use a random seed, so that two processes have different ids.
 func RequestIDs(seed uint64) func() RequestID {
 	var number atomic.Uint64
 	number.Store(mix(seed))
@@ -376,7 +377,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// AccessRecord describes an answered request, for an access log. It contains no path, query, header, key or full client
+// AccessRecord describes an answered request for an access log. It contains no path, query, header, key or full client
 // address.
 type AccessRecord struct {
 	RequestID string
@@ -385,7 +386,7 @@ type AccessRecord struct {
 	Method    string    // as in the metrics
 	Status    int
 	Duration  time.Duration // from At until the response was ready to be sent
-	Bytes     int           // length of the response body, compressed if it is sent compressed
-	Keyed     bool          // Config.Admitter found an account for the API key of the request
-	Network   string        // of the client: the first 24 bits of an IPv4 address, or 48 bits of an IPv6 address
+	Bytes     int           // length of the response body as sent, compressed or not
+	Keyed     bool          // Config.Admitter found an account for the request's API key
+	Network   string        // of the client: the first 24 bits of an IPv4 address, or 48 of an IPv6 address
 }

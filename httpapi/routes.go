@@ -11,14 +11,14 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// route is a data operation (all of /v1 except /v1/account): a row of the table routes.
+// route is a data operation (all of /v1 except /v1/account): one row of routes.
 type route struct {
 	pattern   string
 	operation params.Operation
-	// page returns the body, and the next expiry of a rate in it, or zero (engine.Page.ChangesAt). nil: convert.
+	// page returns the body, and the next expiry of a rate in it or zero (engine.Page.ChangesAt). nil: convert.
 	page func(d *dataAPI, q *params.Query, now requestTime) (*rendered.Body, time.Time, error)
-	// fromCatalogue means that the operation needs only the catalogue of currencies and institutions, so it is ready
-	// before any rate is loaded.
+	// fromCatalogue means that the operation needs only the catalogue (currencies and institutions). It is ready before
+	// rates are loaded.
 	fromCatalogue bool
 	id            routeID // set by newDataAPI
 }
@@ -39,8 +39,8 @@ func routes() []route {
 	}
 }
 
-// Routes returns the method and the path of every operation, such as "GET /v1/rates/best", and of the health requests.
-// An operation with GET also has HEAD, and all have OPTIONS. {id} as the last segment stands for any segment.
+// Routes returns method and path of every operation, such as "GET /v1/rates/best", and of the health endpoints. GET
+// includes HEAD, and every path has OPTIONS. A final {id} stands for any segment.
 func Routes() []string {
 	var all []string
 	for _, r := range routes() {
@@ -52,7 +52,7 @@ func Routes() []string {
 	return append(all, "GET "+livezPath, "GET "+healthzPath, "GET "+readyzPath)
 }
 
-// routeID identifies the route under which a request is counted.
+// routeID identifies a route in the counters.
 type routeID uint8
 
 // Routes of requests without an operation.
@@ -86,7 +86,7 @@ func routeIDs() map[string]routeID {
 	return ids
 }
 
-// endpoint answers all requests for a path, whatever their method is.
+// endpoint answers all requests for a path, with any method.
 type endpoint struct {
 	routeID routeID // for the counters
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
@@ -107,8 +107,8 @@ func byPath[T any](entries map[string]T, path []byte) (found T, ok bool) {
 	return found, false
 }
 
-// splitTarget returns the path and the query of a request target, not decoded. conn.Malformed has checked that the
-// target begins with "/" or "scheme://host", or is "*".
+// splitTarget returns the undecoded path and query of a request target. conn.Malformed has checked that the target is
+// "*" or begins with "/" or "scheme://host".
 func splitTarget(target []byte) (path, query []byte) {
 	if len(target) > 0 && target[0] != '/' {
 		if _, afterScheme, isAbsolute := bytes.Cut(target, []byte("://")); isAbsolute {

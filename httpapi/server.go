@@ -24,31 +24,30 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations: all of /v1 except /v1/account. The pages of a Service keep their encoded
-	// bodies, which contain the FeeNotice. Danger: so servers that share a Service must have the same FeeNotice.
+	// Service answers the data operations: all of /v1 except /v1/account. Danger: its pages store their encoded bodies,
+	// FeeNotice included, so servers with a common Service must have the same FeeNotice.
 	Service engine.Service
-	// Catalogue has the known currency codes and institution ids, so that parsing them does not allocate.
+	// Catalogue lists the known currency codes and institution ids, to parse them without allocation.
 	Catalogue *engine.Catalogue
 	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID returns the id for a new request, a valid header value. It must be safe for concurrent use. See
+	// RequestID returns the id of a new request: a valid header value. It must be safe for concurrent use. See
 	// RequestIDs.
 	RequestID func() RequestID
-	// Admitter checks API keys and quotas of requests for data operations. If it is nil, there are no keys and no
-	// limits.
+	// Admitter checks API keys and quotas of requests for data operations. nil: no keys and no limits.
 	Admitter account.Admitter
-	// Accounts answers the account operations (/v1/account). If it is nil, requests for them are answered 404.
+	// Accounts answers the account operations (/v1/account). nil: these requests get 404.
 	Accounts account.Service
-	// TrustedProxies are networks of proxies whose X-Forwarded-For is trusted. Danger: any host in these networks can
-	// claim any client address, and so use the quota of another client.
+	// TrustedProxies are networks of proxies with a trusted X-Forwarded-For. Danger: any host in these networks can
+	// claim any client address, and so use another client's quota.
 	TrustedProxies []netip.Prefix
-	// KeysLink is the URL of the page that explains the end of anonymous access. From its announcement until the end,
-	// responses link to this page; "" means no link.
+	// KeysLink is the URL of the page about the end of anonymous access. Responses link to it from the announcement
+	// until the end. "" means no link.
 	KeysLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
 	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in
-	// the URL is always rejected, so that its developer notices.
+	// the URL is still rejected, so that its developer notices.
 	AllowUnknownParameters bool
 	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because API keys
 	// should not be in pages.
@@ -57,14 +56,14 @@ type Config struct {
 	Logger *slog.Logger
 	// Limits are the limits of a connection and of all connections.
 	Limits Limits
-	// Health has the health conditions of the rest of the node, for /readyz. It may be nil.
+	// Health returns the health conditions of the rest of the node, for /readyz. It may be nil.
 	Health engine.Health
-	// Site answers requests for paths that the API does not have. It may be nil.
+	// Site answers requests for paths outside the API. It may be nil.
 	Site Site
-	// Certificate returns the certificate for a connection. If it is set, the server accepts only TLS, version 1.2 or
-	// later, and listeners must be TCP. If it is nil, the server does not use TLS.
+	// Certificate returns the certificate for a connection. If set, the server accepts only TLS 1.2 or later, and
+	// listeners must be TCP. If nil, the server does not use TLS.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// AccessLog, unless nil, is called for every response before it is sent.
+	// AccessLog, if not nil, is called for every response before it is sent.
 	AccessLog func(AccessRecord)
 	// Harness is only for tests.
 	Harness *Harness
@@ -72,24 +71,23 @@ type Config struct {
 
 // Limits are limits for clients. A zero field means the default.
 type Limits struct {
-	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. Shutdown waits as long for a
-	// client that does not complete a request.
+	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. It also limits how long Shutdown
+	// waits for an incomplete request.
 	ReadTimeout time.Duration
 	// WriteTimeout is the time for a whole response. Default: 5 s.
 	WriteTimeout time.Duration
 	// IdleTimeout is the time between two requests on a connection. Default: 60 s.
 	IdleTimeout time.Duration
-	// HeaderBytesMax is the maximum size of request line and headers together; a longer head is answered 431. Default:
-	// 4 KiB. Each connection has a buffer of this size, also while its client sends nothing.
+	// HeaderBytesMax is the maximum size of request line and headers; a longer head gets 431. Default: 4 KiB. Each
+	// connection keeps a buffer of this size, even while idle.
 	HeaderBytesMax int
-	// BodyBytesMax is the maximum size of a request body; a longer body is answered 413. Default: 4 KiB.
+	// BodyBytesMax is the maximum size of a request body; a longer body gets 413. Default: 4 KiB.
 	BodyBytesMax int
-	// ConnsMax is the maximum number of open connections. Default: 16,384. A new connection then replaces the one whose
-	// newest request that counted against a quota is the longest ago. While all are busy, new ones wait.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. Above it, a new connection replaces an idle
+	// one: the one with the oldest last request that counted against a quota. While all are busy, new ones wait.
 	ConnsMax int
-	// ConnsPerClient is the maximum number of connections of a client: an IPv4 address or an IPv6 /64. Default: 128.
-	// It is never more than a fifth of ConnsMax. A negative number means no limit. Config.TrustedProxies have no
-	// limit.
+	// ConnsPerClient is the maximum number of connections of a client (an IPv4 address or an IPv6 /64). Default: 128,
+	// but at most a fifth of ConnsMax. Negative means no limit. Config.TrustedProxies have no limit.
 	ConnsPerClient int
 }
 
@@ -158,13 +156,13 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is the size of the largest request body buffer that the HTTP library (fasthttp) reuses. It is a
-// global setting of the library. Typical bodies are smaller. Without this limit each connection would grow a buffer of
+// bodyPoolBytesMax is the maximum size of a request body buffer that the HTTP library (fasthttp) reuses, a global
+// setting of the library. Typical bodies are smaller. Without this limit each connection would keep a buffer of up to
 // BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
-// writeBufferBytes is the size of the write buffer of a connection, for response heads, for responses to pipelined
-// requests, and for all responses over TLS.
+// writeBufferBytes is the size of a connection's write buffer: for response heads, responses to pipelined requests, and
+// all responses over TLS.
 const writeBufferBytes = 4 << 10
 
 func (s *Server) newHTTP() *fasthttp.Server {
@@ -182,7 +180,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
 		WriteBufferSize:    writeBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
-		// Beyond Concurrency the HTTP library answers 503 without our error body. The listener must reach its limit
+		// Above Concurrency the HTTP library answers 503 without our error body, so the listener must reach its limit
 		// first.
 		Concurrency: 2 * (s.config.Limits.ConnsMax + 1),
 
@@ -216,9 +214,9 @@ func (s *Server) connConfig() conn.Config {
 	}
 }
 
-// Shutdown calls Drain, stops accepting connections, closes idle ones and waits for the requests in flight. It
-// returns nil when all connections are closed, or the error of ctx. A client that does not complete its request delays
-// Shutdown for up to ReadTimeout.
+// Shutdown calls Drain, stops accepting connections, closes idle ones and waits for requests in flight. It returns nil
+// when all connections are closed, or the error of ctx. A client with an incomplete request delays it for up to
+// ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
@@ -228,11 +226,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.http.ShutdownWithContext(ctx) // closes the listeners again; they return the result of their first Close
 }
 
-// serve answers a request that the HTTP library has read.
+// serve answers a request read by the HTTP library.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
-	if s.config.Harness != nil { // only the HTTP library can set the flag that turns its Date off
+	if s.config.Harness != nil { // only the HTTP library can turn its Date off
 		s.blankOnce.Do(func() { ctx.Response.Header.CopyTo(&s.blank) })
 	}
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
@@ -262,8 +260,8 @@ func closeUnread(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf returns the state of a request that the HTTP library has read: a new one, or that which the express
-// path has left.
+// requestStateOf returns the state of a request read by the HTTP library: the one that the express path has left, or a
+// new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, _ := ctx.Conn().(*conn.Conn)
 	if c == nil || c.User == nil {
@@ -307,8 +305,8 @@ func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
 }
 
-// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. It
-// closes a connection that was never used without a response.
+// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. A
+// connection that was never used is closed without a response.
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	var small *fasthttp.ErrSmallBuffer
@@ -335,9 +333,8 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.finish(ctx, s.newRequestState(nil))
 }
 
-// answerExpectation is called for a request with "Expect: 100-continue", before the client sends the body. It returns
-// 100 if the body is wanted. Otherwise it answers the request and returns the status; the HTTP library then closes
-// the connection.
+// answerExpectation handles "Expect: 100-continue", before the client sends the body. It returns 100 if the body is
+// wanted. Otherwise it answers the request and returns the status; the HTTP library then closes the connection.
 func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
 	switch {
 	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
@@ -403,8 +400,8 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	s.reject(ctx, engine.CodeNotFound, "Nothing is at this path. Paths match exactly, without a slash at the end.")
 }
 
-// Drain prepares the server for Shutdown: /readyz answers 503, and every connection is closed after its next response,
-// so that clients connect to another node.
+// Drain prepares for Shutdown: /readyz answers 503, and every connection is closed after its next response, so that
+// clients move to another node.
 func (s *Server) Drain() {
 	now := s.load.clock()
 	s.load.draining.CompareAndSwap(nil, &now)
@@ -442,15 +439,15 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 }
 
 // ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
-// ServeConn; the caller can close the connection.
+// this; the caller can close the connection.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
-// Metrics returns the metrics of the server, which count from its creation on.
+// Metrics returns the metrics of the server since its creation.
 func (s *Server) Metrics() []prometheus.Collector {
 	return s.counters.Collectors()
 }
 
-// Refused returns how many requests were refused since then because the quota of a minute or of a day was used up.
+// Refused returns the number of requests refused since then because a minute's or a day's quota was used up.
 func (s *Server) Refused() (minute, day uint64) { return s.counters.Refused() }
 
 // logAccess passes a record of the response in ctx to Config.AccessLog.
@@ -467,9 +464,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 
 const expectContinue = "100-continue"
 
-// beforeBody is called when the head of a request has been read. It makes the HTTP library (fasthttp) understand
-// Expect in any case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also keeps the
-// library from reading a chunked body, because serve refuses the request whatever the body is.
+// beforeBody is called after the head of a request. It makes the HTTP library (fasthttp) accept Expect in any letter
+// case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also stops the library from
+// reading a chunked body, which serve refuses anyway.
 func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	const chunked = -1
 	if header.ContentLength() == chunked {
@@ -487,9 +484,9 @@ func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfi
 
 // Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
 //
-// With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test then
-// calls ServeConn instead of Serve, because a bubble of testing/synctest requires that all goroutines end. Serve starts
-// a goroutine of fasthttp that updates Date and never ends.
+// With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test calls
+// ServeConn instead of Serve. Serve starts a goroutine of fasthttp (for Date) that never ends, but a bubble of
+// testing/synctest requires that all goroutines end.
 type Harness struct {
 	// Around wraps the handler of all requests that the HTTP library (fasthttp) could read. It may be nil.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
@@ -498,7 +495,7 @@ type Harness struct {
 // plantedKey is the name of the fasthttp user value in which Plant stores its error. A string name does not allocate.
 const plantedKey = "planted"
 
-// Plant makes the server answer a request with err instead of calling the operation. Route, method and authentication
-// are checked before. A request that gets a 429 does not count against the quota, and the rate-limit headers say that
-// no requests remain. Without a Harness, Plant has no effect.
+// Plant makes the server answer a request with err instead of calling the operation, after the checks of route, method
+// and authentication. A planted 429 does not count against the quota, and its rate-limit headers say that no requests
+// remain. Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }

@@ -20,22 +20,22 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Site answers requests for paths that the API does not have: web pages for people, and the API specification. These
-// requests do not count against a quota of the API; a Site has limits of its own.
+// Site answers requests for paths outside the API: web pages for people, and the API specification. These requests do
+// not count against an API quota; a Site has its own limits.
 //
-// A Site may keep the request and its body after it has answered. The body has at most Limits.BodyBytesMax bytes.
-// RemoteAddr has port 0 and the address of the client, also behind a trusted proxy. TLS is not nil if the client uses
-// https, also with a trusted proxy (X-Forwarded-Proto). The request has the X-Request-Id that the response will get.
+// A Site may keep the request and its body after its answer. The body has at most Limits.BodyBytesMax bytes. RemoteAddr
+// is the client's address with port 0, also behind a trusted proxy. TLS is not nil if the client uses https, also with
+// a trusted proxy (X-Forwarded-Proto). The request has the response's X-Request-Id.
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
-// anonymous access. It does not compress: pages for one visitor may have a secret beside text that an attacker can
-// choose, and the compressed length would reveal the secret. A large body can be passed to the method SetBody of the
-// http.ResponseWriter, which does not copy it.
+// anonymous access. It does not compress: a visitor's page may contain a secret beside an attacker's text, and the
+// compressed length would reveal the secret. For a large body use the method SetBody of the http.ResponseWriter, which
+// does not copy.
 type Site interface {
 	http.Handler
-	// Has reports whether the site answers a path; if not, the server answers 404 with an API error. accept is the
-	// Accept header of a GET or HEAD, and "" for other methods. A Site can use it to answer unknown paths too, with a
-	// page, if the client is a browser.
+	// Has reports whether the site answers a path. If not, the server answers 404 with an API error. accept is the
+	// Accept header of a GET or HEAD, and "" for other methods: a Site can answer browsers with a page for unknown
+	// paths too.
 	Has(path, accept string) bool
 }
 
@@ -55,8 +55,8 @@ type pageResponse struct {
 	shared []byte // takes the place of body
 }
 
-// SetBody sets the body without a copy, so that many slow readers of a large file need its memory once. The caller must
-// not change the body any more.
+// SetBody sets the body without a copy, so that many slow readers of a large file share its memory. Do not change the
+// body afterwards.
 func (p *pageResponse) SetBody(body []byte) {
 	p.WriteHeader(http.StatusOK)
 	p.shared = body
@@ -91,7 +91,7 @@ func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
 	requestID := p.config.RequestID()
 	id := string(requestID[:])
 	request, err := p.pageRequest(ctx, id)
-	if err != nil { // the earlier check, conn.Malformed, accepts some requests that net/http rejects
+	if err != nil { // conn.Malformed accepts some requests that net/http rejects
 		ctx.SetConnectionClose()
 		p.reject(ctx, engine.CodeMalformedRequest, "The request can't be read.")
 		p.config.Logger.LogAttrs(context.Background(), slog.LevelDebug, "a request for a page can't be read", slog.String("requestId", id))
@@ -127,7 +127,7 @@ func (p *sitePages) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Requ
 	return request, nil
 }
 
-// overHTTPS reports whether the client uses https: with this server, or with a trusted proxy in front of it.
+// overHTTPS reports whether the client uses https, directly or with a trusted proxy.
 func (p *sitePages) overHTTPS(ctx *fasthttp.RequestCtx) bool {
 	c, ok := ctx.Conn().(*conn.Conn)
 	return p.config.Certificate != nil || ok && p.proxies.Contains(c.Peer()) && string(ctx.Request.Header.Peek(fasthttp.HeaderXForwardedProto)) == "https"

@@ -70,7 +70,7 @@ func (n *Node) startRedirect(listener net.Listener) {
 	}()
 }
 
-// redirectServer is the server for plain HTTP. A nil *redirectServer means that there is none.
+// redirectServer is the server for plain HTTP; nil if there is none.
 type redirectServer struct {
 	server *http.Server
 	done   chan struct{} // closed when Serve has returned

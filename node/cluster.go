@@ -18,21 +18,21 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Cluster configures a node in a cluster. A node without Name is not in a cluster.
+// Cluster configures a node of a cluster. Without Name the node is not in a cluster.
 type Cluster struct {
 	Name    string
-	Node    int      // number of this node, from 1; unique in the cluster, and the same at every start
-	Members []Member // the three or five nodes that store the log of the cluster; the same list on each node
+	Node    int      // number of this node, from 1; unique in the cluster, never changed
+	Members []Member // the three or five nodes that store the cluster's log; the same list on each node
 	Listen  string   // address for other nodes; "" means the address of this node in Members
-	// Guests are the hosts of nodes that are not members. Other nodes accept only certificates for these and for the hosts
-	// of members.
+	// Guests are the hosts of nodes that are not members. A node accepts only certificates for Guests and for members'
+	// hosts.
 	Guests []string
 	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node),
-	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates, and all
-	// addresses must be loopback addresses; then the secret is required, else it is optional.
+	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates. Then all
+	// addresses must be loopback addresses, and the secret is required; otherwise it is optional.
 	Files string
 
-	tls    cluster.TLS // the files that were there at the start
+	tls    cluster.TLS // the files found at the start
 	secret string
 }
 
@@ -44,8 +44,8 @@ const (
 	secretFile      = "secret"
 )
 
-// findFiles finds the files of this node. Whether it has certificates is decided here, once: a file that is missing
-// for a moment while a certificate is renewed must not make the cluster insecure.
+// findFiles finds the files of this node. It also decides, once, whether the node has certificates: a file that is
+// missing for a moment during a renewal must not make the cluster insecure.
 func (o *Cluster) findFiles() {
 	find := func(name string) string {
 		path := filepath.Join(o.Files, name)
@@ -136,8 +136,8 @@ func (o *Cluster) Address() string {
 	return cmp.Or(o.Listen, own)
 }
 
-// CheckSingle returns an error if the data directory belongs to a node of a cluster. A program must call it before it
-// changes the directory of a stopped node, because a cluster does not accept a node with changes of its own.
+// CheckSingle returns an error if the data directory belongs to a node of a cluster. Call it before changing the
+// directory of a stopped node, because a cluster rejects a node with local changes.
 func CheckSingle(dir string) error {
 	m, err := cluster.ReadMembership(dir)
 	switch {
@@ -150,8 +150,8 @@ func CheckSingle(dir string) error {
 	return nil
 }
 
-// LeaveCluster turns the data directory of a stopped node of a cluster into that of a single node, with all records.
-// It returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
+// LeaveCluster turns the data directory of a stopped cluster node into that of a single node, with all records. It
+// returns the names of the node and of the cluster. Danger: the cluster never takes the directory back.
 func LeaveCluster(dir string) (node, clusterName string, err error) {
 	if err := checkDir(dir); err != nil {
 		return "", "", err
@@ -169,8 +169,8 @@ func LeaveCluster(dir string) (node, clusterName string, err error) {
 	return m.Node, m.Cluster, nil
 }
 
-// RefillHint returns advice for the operator of a node whose log is damaged: how the node gets its records from the
-// other nodes of the cluster. If the data directory does not belong to a cluster, RefillHint returns "".
+// RefillHint returns advice for the operator of a node with a damaged log: how the node gets its records from the
+// cluster. It returns "" for a directory outside a cluster.
 func RefillHint(dir string) string {
 	m, err := cluster.ReadMembership(dir)
 	if err != nil || m.Cluster == "" {
@@ -197,8 +197,8 @@ func (o *Cluster) config(c *Config) (cluster.Config, error) {
 
 func (o *Cluster) id() engine.NodeID { return engine.NodeID(o.Node) } //nolint:gosec // a small number
 
-// joinCluster starts this node's part of the cluster, and changes the configuration of the actors so that they write to
-// the log of the cluster: they join it when they have started. It returns nil for a node without a cluster.
+// joinCluster starts this node's part of the cluster, and makes the cluster's log the journal of the actors. The actors
+// join the log after their start. joinCluster returns nil without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluster.Cluster, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -251,8 +251,8 @@ func (j *clusterJournal) Close() error {
 	return j.Journal.Close()
 }
 
-// warn logs a warning if the cluster has no certificates, or if other nodes will reject the certificate. The node may
-// then wait for them forever.
+// warn logs a warning if the cluster has no certificates, or if other nodes will reject this node's certificate. In the
+// second case the node may wait for them forever.
 func (o *Cluster) warn(c *Config) {
 	if o.insecure() {
 		c.Logger.Warn("the cluster is insecure: its nodes have no certificates, and each program that can read the secret can change or delete "+
@@ -273,7 +273,7 @@ func (o *Cluster) warn(c *Config) {
 	}
 }
 
-// joinError marks an error because of which a node cannot join its cluster. The node has not changed anything.
+// joinError is an error that keeps a node out of its cluster. The node has changed nothing.
 type joinError struct{ error }
 
 // A node that joins a cluster listens for clients when it is ready, because a client whose connection is refused uses
@@ -285,8 +285,8 @@ const (
 	listenPollInterval = 20 * time.Millisecond
 )
 
-// unlisten closes the listener of a node of a cluster; listenWhenReady opens it again. It returns false if the listener
-// stays open: that of a node without a cluster, or one that was given to the node.
+// unlisten closes the listener of a cluster node; listenWhenReady opens it again. It returns false and leaves the
+// listener open if there is no cluster or the listener was passed to the node.
 func (n *Node) unlisten(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
 		return false, nil
@@ -327,8 +327,8 @@ func majorityReachable(s cluster.Status) bool {
 	return 2*reachable > members
 }
 
-// clusterError converts an error of joining the cluster to an Error that says what the operator can do, like
-// directoryError. If ctx has ended, the result is an error of the kind Interrupted.
+// clusterError converts an error of joining the cluster to an Error with advice for the operator, like directoryError.
+// If ctx has ended, the error's kind is Interrupted.
 func clusterError(ctx context.Context, dir string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
@@ -340,18 +340,18 @@ func clusterError(ctx context.Context, dir string, err error) error {
 	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
 }
 
-// transferMax is how long a stopping node waits for another node to become the leader, which handles all writes to the
-// log of the cluster.
+// transferMax limits how long a stopping node waits for another node to become the leader. The leader handles all
+// writes to the cluster's log.
 const transferMax = 3 * time.Second
 
-// transferLeadership makes another node the leader before this node stops, so that changes continue without a pause.
+// transferLeadership moves the leadership before this node stops, so that changes continue without a pause.
 func (n *Node) transferLeadership(ctx context.Context) {
 	if n.cluster == nil || !n.cluster.Health().Majority {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transferMax)
 	defer cancel()
-	_ = n.cluster.StepDown(ctx) // after an error, the other nodes elect a leader when this one has stopped
+	_ = n.cluster.StepDown(ctx) // after an error, the other nodes elect a leader when this node has stopped
 }
 
 // leaveCluster closes the connection to the cluster. The journal must be closed first.

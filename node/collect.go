@@ -24,15 +24,15 @@ import (
 
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient returns the HTTP client with which the node fetches the documents that have the rates of sources. secrets
-// has the secrets that definitions name.
+// NewClient returns the HTTP client for fetching documents from the sources' sites. secrets are the secrets that
+// definitions name.
 func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause, Secret: func(name string) string { return secrets[name].Reveal() },
 	}
-	if c.Definitions != "" { // the directory also has the certificates that definitions of sources name
+	if c.Definitions != "" { // the certificates named by definitions are also there
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
@@ -42,8 +42,8 @@ func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 // newRandom returns a pseudo-random generator with a random seed.
 func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
 
-// userAgent returns the value of the header User-Agent: the program, its version, and how to contact the operator. It
-// has the form of a crawler's, because some sites refuse every client whose name does not begin with Mozilla.
+// userAgent returns the User-Agent header: the program, its version, and the operator's contact. It looks like a
+// crawler's, because some sites refuse clients whose name does not begin with Mozilla.
 func userAgent(version, contact string) string {
 	if version = strings.TrimPrefix(version, "v"); strings.ContainsAny(version, "() ") || version == "" {
 		version = "dev"
@@ -55,17 +55,16 @@ func userAgent(version, contact string) string {
 	return fmt.Sprintf("Mozilla/5.0 (compatible; tasard/%s; %s)", version, comment)
 }
 
-// liveCollector fetches the rates of sources at their scheduled times. In a cluster it does so only between start and
-// pause.
+// liveCollector fetches rates from sources at scheduled times. In a cluster it works only between start and pause.
 type liveCollector struct {
 	config  *Config
 	system  *actors.System
-	set     *source.Set // sources whose secrets are missing are disabled
+	set     *source.Set // sources with missing secrets are disabled
 	client  *fetch.Client
-	archive *archive.Writer // keeps fetched documents; nil if Config.Collect.Archive is ""
+	archive *archive.Writer // stores fetched documents; nil if Config.Collect.Archive is ""
 
 	mu        sync.Mutex
-	collector *collectors.Collector // nil if Config.Collect.On is false; one can run only once
+	collector *collectors.Collector // nil if Config.Collect.On is false; runs only once
 	paused    bool                  // another node of the cluster collects
 	cancel    context.CancelFunc    // nil while collector does not run
 	done      chan struct{}         // closed when collecting has ended
@@ -105,8 +104,8 @@ func (l *liveCollector) nextSlot() time.Time {
 	return schedule.Next(l.config.Clock())
 }
 
-// start starts collecting, unless the node collects nothing. The node must have read its log. Otherwise it would
-// collect again for scheduled times (slots) whose rates are already in its log.
+// start starts collecting if it is configured. The node must have read its log. Otherwise it would repeat scheduled
+// times (slots) whose rates are already in the log.
 func (l *liveCollector) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +124,7 @@ func (l *liveCollector) start(ctx context.Context) {
 	}()
 }
 
-// pause stops collecting until start. When it returns, no collection is in progress.
+// pause stops collecting until the next start. When it returns, no collection is in progress.
 func (l *liveCollector) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +135,7 @@ func (l *liveCollector) pause() {
 	}
 }
 
-// stop is like pause, and closes the connections to the sites. Nothing may call start after it.
+// stop is pause, and closes the connections to the sites. Do not call start after it.
 func (l *liveCollector) stop() {
 	l.pause()
 	if l.client != nil {
@@ -144,7 +143,7 @@ func (l *liveCollector) stop() {
 	}
 }
 
-// collectedOnce reports whether every source was tried, or the node collects nothing.
+// collectedOnce reports whether every source was tried. It is true if the node does not collect.
 func (l *liveCollector) collectedOnce() bool {
 	collector, _ := l.current()
 	return collector == nil || !slices.ContainsFunc(collector.Health(), func(h collectors.Health) bool {
@@ -152,14 +151,14 @@ func (l *liveCollector) collectedOnce() bool {
 	})
 }
 
-// current returns the collector, which is nil if the node collects nothing, and whether another node collects.
+// current returns the collector (nil if the node does not collect), and whether another node collects.
 func (l *liveCollector) current() (_ *collectors.Collector, paused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.collector, l.paused
 }
 
-// progress returns when sources are fetched next, and which have failed. The time is zero if the node collects nothing.
+// progress returns the next fetch time and the failed sources. The time is zero if the node does not collect.
 func (l *liveCollector) progress() (next time.Time, failed []string) {
 	collector, _ := l.current()
 	if collector == nil {
@@ -189,8 +188,8 @@ func (l *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun,
 	return describeRun(&report), nil
 }
 
-// bySource returns a function that returns what the log has about the collection of a source. Its argument is the id of
-// the source. Only its first call queries the system. If that fails, it logs the effect.
+// bySource returns a lookup by source ID in the result of query, which reads the log's data about collection. The first
+// lookup runs the query. If the query fails, bySource logs the effect.
 func bySource[T any](query func() (map[string]T, error), log *slog.Logger, effect string) func(id string) T {
 	var values map[string]T
 	return func(id string) T {

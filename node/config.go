@@ -30,7 +30,7 @@ import (
 type Config struct {
 	Dir         string // data directory; Open creates it if it does not exist
 	Catalogue   string // file that extends the built-in list of institutions, currencies and sources; "" means none
-	Definitions string // directory that adds to the built-in definitions of sources (how to read rates); "" means none
+	Definitions string // directory that adds to the built-in source definitions (how to read rates); "" means none
 	// If Reference is not nil, it is used instead of Catalogue and Definitions.
 	Reference *ReferenceData
 
@@ -42,7 +42,7 @@ type Config struct {
 	Admin    Admin
 
 	Logger *slog.Logger // nil means no log
-	// DroppedLogLines returns how many lines of the log were dropped, for the metrics; nil means unknown.
+	// DroppedLogLines returns the number of dropped lines of the log, for the metrics; nil means unknown.
 	DroppedLogLines func() uint64
 	Clock           func() time.Time     // nil means time.Now
 	Monotonic       func() time.Duration // a clock that never goes back; nil means that of the operating system
@@ -56,8 +56,8 @@ type HTTP struct {
 	Listen   string       // address; "" means a free port of 127.0.0.1
 	Listener net.Listener // if not nil, it is used instead of Listen; the node closes it
 
-	// ListenerKept says that another process keeps Listener open, such as systemd. A stopping node then leaves the
-	// connections that it has not accepted to the node that is started next with the same listener.
+	// ListenerKept means that another process, such as systemd, keeps Listener open. A stopping node then leaves
+	// unaccepted connections to the next node with the same listener.
 	ListenerKept bool
 
 	TLS                TLS
@@ -70,7 +70,7 @@ type HTTP struct {
 	TrustedProxies     []netip.Prefix
 	Conns              int           // maximum of open connections; 0 means ConnsDefault
 	ConnsPerAddress    int           // maximum of open connections of one client; 0 means no limit
-	DrainDelay         time.Duration // how long Close continues to answer, so that load balancers notice the stop
+	DrainDelay         time.Duration // how long Close keeps answering, so that load balancers notice the stop
 	Demo               bool          // pages say that the rates are simulated
 
 	AccessLog io.Writer // gets a line of JSON for each response; may be nil
@@ -82,10 +82,10 @@ type TLS struct {
 	Key         string // private key; rejected if users outside of the file's owner and group can read it
 }
 
-// ACME configures a certificate that the node gets from an ACME authority by itself, and renews. It is kept in the
+// ACME configures a certificate that the node obtains and renews by itself, from an ACME authority. It is stored in the
 // data directory.
 type ACME struct {
-	Name             string       // DNS name of the certificate; "" means that the node gets none
+	Name             string       // DNS name of the certificate; "" means no certificate from ACME
 	Authority        string       // URL of the authority's directory; "" means Let's Encrypt
 	Redirect         string       // address for the authority's checks and redirects to HTTPS; "" means ":80"
 	RedirectListener net.Listener // if not nil, it is used instead of Redirect; the node closes it
@@ -104,9 +104,9 @@ type Collect struct {
 	On       bool   // the node fetches rates
 	Deferred bool   // fetching begins when the caller calls Node.Collect
 	Contact  string // contact in the header User-Agent, for the operators of the sites; may be ""
-	Secrets  string // directory with a file for each secret that a definition names; "" means none
+	Secrets  string // directory with a file for each secret named by a definition; "" means none
 
-	Archive  string              // directory that keeps the fetched documents; "" means none
+	Archive  string              // directory for fetched documents; "" means none
 	Schedule collectors.Schedule // nil means some minutes after 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // minimum time between two requests to one host; 0 means the default of package fetch
 
@@ -114,7 +114,7 @@ type Collect struct {
 	Roots *x509.CertPool                                                       // trusted authorities; nil means those of the operating system
 }
 
-// Admin configures the listeners for the operator: the socket of the management API, and the address of the metrics.
+// Admin configures the operator's listeners: the socket of the management API, and the address for metrics.
 type Admin struct {
 	Off     bool
 	Socket  string // "" means admin.SocketName in the data directory
@@ -162,8 +162,7 @@ func (c *Config) seed() uint64 {
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// Addresses returns the addresses on which the node listens for clients: HTTP.Listen or its default, and with HTTP.ACME
-// that for plain HTTP.
+// Addresses returns the client addresses: HTTP.Listen or its default, and with HTTP.ACME also the one for plain HTTP.
 func (c Config) Addresses() []string {
 	c = c.withDefaults()
 	if c.HTTP.ACME.Name == "" {
@@ -172,7 +171,7 @@ func (c Config) Addresses() []string {
 	return []string{c.HTTP.Listen, c.HTTP.ACME.Redirect}
 }
 
-// Check returns all errors that Open would return, except those that depend on the data directory.
+// Check returns all errors of Open, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
 	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), c.Mail.check()}
@@ -196,7 +195,7 @@ func (c Config) Check() error {
 	return errors.Join(append(problems, c.checkSocket())...)
 }
 
-// checkSocket returns an error if the management socket can't have its name.
+// checkSocket returns an error if the management socket's path is unusable.
 func (c *Config) checkSocket() error {
 	if c.Admin.Off {
 		return nil

@@ -4,5 +4,5 @@ package node
 
 import "math"
 
-// descriptorsMax returns a number that no node reaches, because this operating system has no limit of open files.
+// descriptorsMax returns a number above any use, because this operating system does not limit open files.
 func descriptorsMax() int { return math.MaxInt32 }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// descriptorsMax returns the process's limit of open files, which the Go runtime has already raised as far as the
-// operating system allows (hard limit).
+// descriptorsMax returns the process's limit of open files. The Go runtime has already raised it to the hard limit.
 func descriptorsMax() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {

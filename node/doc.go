@@ -1,6 +1,6 @@
-// Package node runs a whole node inside a Go program. The commands tasard serve and
-// tasard demo use it. Open takes a Config and returns a Node, which serves clients over
-// HTTP, its operator over a Unix socket, and the program through methods. Close stops it.
+// Package node runs a whole node inside a Go program, such as the commands tasard serve and tasard demo. Open takes a
+// Config and returns a Node. Clients use the node over HTTP, its operator over a Unix socket, and the program through
+// methods. Close stops it.
 //
 //	n, err := node.Open(ctx, node.Config{Dir: "data", HTTP: node.HTTP{Listen: ":8080"}})
 //
@@ -26,20 +26,20 @@
 // Guarantees:
 //
 //   - Open returns while the node is still reading its log. Until the channel of
-//     Node.Ready is closed, requests get 503. After a failed write a node stops by
-//     itself (Node.Done, Node.Err), because continuing could lose data. Then open it
-//     again.
+//     Node.Ready is closed, requests get 503.
+//   - After a failed write a node stops by itself (Node.Done, Node.Err), because
+//     continuing could lose data. Open it again.
 //   - A secret is a file of one line. The node rejects a file that other users can
 //     access. Only files in the directory Config.Credentials are exempt, because
 //     systemd protects that directory.
 //   - Close stops collecting before it stops the actors. With HTTP.DrainDelay it first
 //     announces the stop in every response and in /readyz.
-//   - Reload uses all changed files or, on any error, none. It does not change the
-//     institutions, or the data about sources that rates contain. Only Open reads
-//     these, because responses and the log contain them.
-//   - A node does not serve the simulated rates of a demo as real ones: it rejects a data
-//     directory that has rates of demo sources which are not in its catalogue.
+//   - Reload uses all changed files or, on any error, none. It does not change
+//     institutions, or the data about sources in rates. Only Open reads these, because
+//     responses and the log contain them.
+//   - A node does not serve simulated rates as real ones: it rejects a data directory
+//     with rates of demo sources outside its catalogue.
 //
-// The package does not know flags, terminals, exit codes, signals or the environment,
-// which are in package cmd. Errors name the field of Config that they are about.
+// The package does not use flags, terminals, exit codes, signals or the environment; package cmd does. Errors name a
+// field of Config.
 package node

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Kind classifies an Error by what the operator can do about it.
+// Kind classifies an Error by the operator's possible action.
 type Kind int
 
 // Kinds of errors.
@@ -21,12 +21,12 @@ const (
 	BadFile                     // a configured file or directory, or the data, is unusable: repair it
 	Busy                        // another process uses the directory, the address or the socket: try again later
 	Unwritable                  // a file or directory can't be created or written: choose another or change its mode
-	Failed                      // a part of the node failed while the node ran: start the node again
+	Failed                      // a part of the running node failed: start the node again
 	Interrupted                 // ctx ended before the node was open
 )
 
-// Error is an error of opening or closing a node, or the reason why the node ended by itself. Err may wrap an error of
-// the log or the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
+// Error is an error of opening or closing a node, or the reason for its own end. Err may wrap an error of the log or
+// the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
 type Error struct {
 	Kind  Kind
 	Field string // field of Config, such as "HTTP.Listen", or ""
@@ -48,13 +48,13 @@ func errorf(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
-// OthersWrite are the permission bits with which every user of the machine can change a directory.
+// OthersWrite is the permission bit that lets every user of the machine change a directory.
 const OthersWrite fs.FileMode = 0o002
 
-// checkDir refuses a data directory of another user (CheckOwner), and one that every user of the machine can change.
-// Another user could replace its files and the management socket. In a directory with the sticky bit, as mounts
-// for temporary data have it, only the owner of a file can replace it; all files in it must then be the node's own. A
-// missing directory is created later, only for the owner.
+// checkDir refuses a data directory of another user (CheckOwner), and one that every user can change: another user
+// could replace its files and the management socket. In a directory with the sticky bit (usual for mounts of temporary
+// data), only a file's owner can replace it; all files must then be the node's own. A missing directory is created
+// later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&OthersWrite == 0 {
@@ -66,8 +66,7 @@ func checkDir(dir string) error {
 	return checkSticky(dir, os.Geteuid())
 }
 
-// checkSticky returns an error if another user than self and root owns a file in a directory in which all users can
-// create files.
+// checkSticky returns an error if a file in a sticky directory belongs to another user than self or root.
 func checkSticky(dir string, self int) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -85,7 +84,7 @@ func checkSticky(dir string, self int) error {
 // errNoDir is the error for a Config without Dir, which has no default.
 var errNoDir = errorf(Invalid, "Dir", "missing: set the data directory")
 
-// directoryError converts an error of opening the data directory to an Error that says what the operator can do.
+// directoryError converts an error of opening the data directory to an Error with advice for the operator.
 func directoryError(dir string, err error) error {
 	switch {
 	case errors.Is(err, wal.ErrLocked):

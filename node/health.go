@@ -31,7 +31,7 @@ func (l *liveCollector) condition() engine.Condition {
 	return engine.HealthyCondition("sources")
 }
 
-// ownConditions returns the conditions of the parts that are not in the core.
+// ownConditions returns the conditions of the parts outside the core.
 func (n *Node) ownConditions() []engine.Condition {
 	conditions := []engine.Condition{n.mailer.condition(), n.collector.condition()}
 	if n.certificate.managed() {
@@ -40,11 +40,11 @@ func (n *Node) ownConditions() []engine.Condition {
 	return conditions
 }
 
-// conditionInterval is the time between two checks of the health conditions. A problem that ends before the next check
-// may not be logged.
+// conditionInterval is the time between two checks of the health conditions. A problem between two checks may not be
+// logged.
 const conditionInterval = time.Second
 
-// logConditions logs when a problem (a health condition whose state is not OK) begins and when it ends, until ctx ends.
+// logConditions logs the beginning and the end of each problem (a condition that is not OK), until ctx ends.
 func (n *Node) logConditions(ctx context.Context) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
@@ -69,13 +69,13 @@ func (n *Node) logConditions(ctx context.Context) {
 	}
 }
 
-// refusalChecks is the number of checks, one a second, between two lines about refused requests.
+// refusalChecks is the number of checks, one a second, between two log lines about refused requests.
 const refusalChecks = 60
 
-// refusals is how many requests were refused when the log last said so.
+// refusals is the number of refused requests at the last log line.
 type refusals struct{ minute, day uint64 }
 
-// log says how many requests were refused since the last call because a quota was used up, if any were.
+// log logs how many requests were refused since the last call because a quota was used up. It logs nothing for 0.
 func (r *refusals) log(logger *slog.Logger, counted func() (minute, day uint64)) {
 	before := *r
 	if r.minute, r.day = counted(); *r != before {
@@ -84,8 +84,8 @@ func (r *refusals) log(logger *slog.Logger, counted func() (minute, day uint64))
 	}
 }
 
-// logUnmeasured names the currencies whose first value nothing is compared with. It is called after a first collection,
-// which usually brings the reference rates.
+// logUnmeasured logs the currencies whose first value cannot be checked. It is called after the first collection, which
+// usually brings the reference rates.
 func (n *Node) logUnmeasured() {
 	if codes := n.system.Unmeasured(); len(codes) > 0 {
 		n.config.Logger.Info("currencies without a plausible range and a reference rate: a first wrong value of them is not recognised; "+
@@ -93,8 +93,8 @@ func (n *Node) logUnmeasured() {
 	}
 }
 
-// logCondition logs a condition if its state has changed since the previous check. problems has the conditions that
-// were not OK then; logCondition updates it.
+// logCondition logs a condition whose state has changed. problems contains the conditions that were not OK;
+// logCondition updates it.
 func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condition) {
 	before, problem := problems[c.Name]
 	if problem && before.State != c.State {
@@ -121,7 +121,7 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	}
 }
 
-// SourceOff is the state of sources on a node that does not collect: it fetches no rates from them.
+// SourceOff is the state of all sources on a node that does not fetch rates.
 const SourceOff = "off"
 
 // SourceHealth returns the health of every source, sorted by id. It returns nil if the node does not fetch rates.

@@ -20,7 +20,7 @@ import (
 // secretBytesMax is the largest size of a file with a secret.
 const secretBytesMax = 4 << 10
 
-// Mail configures how login codes are sent.
+// Mail configures the sending of login codes.
 type Mail struct {
 	Method       string        // admin.MailSMTP, admin.MailLog or admin.MailOff; "" means MailSMTP with a Server, else MailOff
 	Server       string        // HOST:PORT of the mail server
@@ -29,7 +29,7 @@ type Mail struct {
 	PasswordFile string        // file with the password on one line; "" means no password
 	CAFile       string        // PEM certificates of the server's authorities; "" means those of the operating system
 	From         account.Email // address of the sender
-	Print        io.Writer     // where admin.MailLog prints login codes; not a log file, which would keep the codes
+	Print        io.Writer     // output of admin.MailLog with the login codes; not a log file, which would keep the codes
 }
 
 // method returns Method or its default.
@@ -43,7 +43,7 @@ func (m *Mail) method() string {
 	return admin.MailOff
 }
 
-// check returns an error for each missing field and each contradiction between fields.
+// check returns an error for each missing field and each contradiction.
 func (m *Mail) check() error {
 	if m.method() == admin.MailLog && m.Print == nil {
 		return errorf(Invalid, "Mail.Print", "want a writer for login codes")
@@ -108,7 +108,7 @@ func (m *Mail) checkFiles(c *Config) error {
 	return nil
 }
 
-// MailClient returns the configuration of the node's mail client, for a check of the mail server.
+// MailClient returns the node's mail configuration, for a check of the mail server.
 func (c Config) MailClient() (mail.Config, error) {
 	c = c.withDefaults()
 	if err := c.Mail.check(); err != nil {
@@ -149,8 +149,7 @@ func openMailer(c *Config) (*codeMailer, error) {
 	return &codeMailer{mailer, mailer, c.Logger}, nil
 }
 
-// close sends the queued e-mails, but no longer than for shutdownMax. E-mails not sent by then are lost. Users can
-// request another code.
+// close sends the queued e-mails for up to shutdownMax. The rest is lost; users can request another code.
 func (p *codeMailer) close(ctx context.Context) {
 	if p.smtp == nil {
 		return
@@ -162,8 +161,7 @@ func (p *codeMailer) close(ctx context.Context) {
 	}
 }
 
-// ReadSecret reads a secret from a file of one line. It rejects a file that users outside of its owner and group can
-// access (checkSecretMode).
+// ReadSecret reads a secret from a file of one line. It rejects a file with too wide access (checkSecretMode).
 func ReadSecret(path, credentials string) (account.Secret, error) {
 	if err := checkRegular(path); err != nil {
 		return account.Secret{}, err
@@ -191,8 +189,8 @@ func ReadSecret(path, credentials string) (account.Secret, error) {
 	return account.SecretOf(text), nil
 }
 
-// checkRegular returns an error if path is not a regular file. Opening a named pipe could wait for ever, and Reload
-// reads files again, which a pipe does not allow.
+// checkRegular returns an error if path is not a regular file. Opening a named pipe could block forever, and Reload
+// could not read it again.
 func checkRegular(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -206,8 +204,8 @@ func checkRegular(path string) error {
 	return nil
 }
 
-// isCredential reports whether a file is in the directory credentials. systemd protects that directory with access
-// control lists. Therefore the modes of its files look as if other users could read them.
+// isCredential reports whether a file is in the directory credentials. systemd protects it with access control lists,
+// so the file modes there wrongly suggest that other users can read the files.
 func isCredential(path, credentials string) bool {
 	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Node is a running node: a server of exchange rates with its own data directory.
+// Node is a running server of exchange rates with its own data directory.
 type Node struct {
 	config    Config // with defaults
 	reference ReferenceData
@@ -45,9 +45,9 @@ type Node struct {
 	closeErr  error // result of Close
 }
 
-// Open starts a node. It first checks everything that does not need the data directory. It returns while the node is
-// still reading its log. Until the channel that Ready returns is closed, requests get 503. After Open has returned, ctx
-// has no effect. The caller must call Close. The error is an *Error, an error of the log, or several errors joined.
+// Open starts a node. It first checks everything outside the data directory. It returns while the node is still reading
+// its log; until the channel of Ready is closed, requests get 503. Afterwards ctx has no effect. The caller must call
+// Close. The error is an *Error, an error of the log, or several errors joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
 	var opened closers
@@ -62,8 +62,8 @@ func Open(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// run starts collecting (fetching the rates of sources) when the system has read its log. It then waits until the node
-// fails or ctx ends.
+// run starts collecting (fetching rates) when the system has read its log. It then waits until the node fails or ctx
+// ends.
 func (n *Node) run(ctx context.Context) {
 	select {
 	case <-n.system.Ready():
@@ -89,8 +89,7 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// stopWith reports through Done and Err that the node has ended by itself because of err. Calls after the first have no
-// effect.
+// stopWith reports through Done and Err that the node has ended by itself. Only the first call has an effect.
 func (n *Node) stopWith(err error) {
 	n.doneOnce.Do(func() {
 		n.err = err
@@ -98,8 +97,7 @@ func (n *Node) stopWith(err error) {
 	})
 }
 
-// StopCause returns the error because of which a system stopped by itself. It returns nil if the system runs or was
-// closed.
+// StopCause returns the error that stopped a system, or nil if the system runs or was closed.
 func StopCause(system *actors.System) error {
 	err := system.Err()
 	var damageErr *wal.DamageError
@@ -116,7 +114,7 @@ func StopCause(system *actors.System) error {
 	return errorf(Failed, "", "stopped, because going on could lose data: %w; start the node again", err)
 }
 
-// checkData returns an error if this node may not serve the data in its directory.
+// checkData returns an error if this node must not serve the data in its directory.
 func (n *Node) checkData() error {
 	if policy := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !policy.RequiredAt.IsZero() {
 		return errorf(BadFile, "Mail.Method", "keys are announced for %s, and %s", formatInstant(policy.RequiredAt), admin.UnsafeMail)
@@ -124,10 +122,10 @@ func (n *Node) checkData() error {
 	return n.rejectDemoData()
 }
 
-// Collect starts collecting: from now on the node fetches the rates of sources. In a cluster the node collects only
-// while it holds the lease for this work, so that only one node does it at a time. If Collect.Deferred is set, the
-// caller must call Collect once when the node is ready. Otherwise the node calls it itself. From then on the node also
-// logs its problems: a caller that first publishes rates is not warned that there are none.
+// Collect starts collecting: the node fetches rates from the sources, and logs its problems. In a cluster it collects
+// only while it holds the lease for this, so that only one node collects at a time. The node calls Collect itself
+// unless Collect.Deferred is set. Then the caller must call it once when the node is ready. A caller that publishes
+// rates first thus avoids warnings about missing rates.
 func (n *Node) Collect() {
 	n.background.Go(func() { n.logConditions(n.runContext) })
 	if n.cluster == nil {
@@ -153,11 +151,10 @@ func (n *Node) Socket() string { return n.config.Admin.Socket }
 // Ready returns a channel that is closed when the node has read its log and answers data requests.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Done returns a channel that is closed when the node has ended by itself. Err then returns the reason. The caller must
-// still call Close.
+// Done returns a channel that is closed when the node has ended by itself; see Err. The caller must still call Close.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err returns why the node ended by itself. It returns nil if Done is not closed.
+// Err returns why the node ended by itself, or nil while Done is open.
 func (n *Node) Err() error {
 	select {
 	case <-n.done:
@@ -176,9 +173,9 @@ func (n *Node) Rates() int {
 	return page.Total
 }
 
-// Close stops the node. With HTTP.DrainDelay it first continues to answer for that time. It then stops collecting,
-// waits for requests in flight, stops the management API and the system (the actors and their log), and sends queued
-// e-mails. When it returns, all accepted changes are on disk. Every call returns the result of the first.
+// Close stops the node. It first keeps answering for HTTP.DrainDelay. It then stops collecting, waits for requests in
+// flight, stops the management API and the system (actors and log), and sends queued e-mails. When it returns, all
+// accepted changes are on disk. Further calls return the first result.
 func (n *Node) Close(ctx context.Context) error {
 	n.closeOnce.Do(func() { n.closeErr = n.close(ctx) })
 	return n.closeErr
@@ -197,7 +194,7 @@ func (n *Node) close(ctx context.Context) error {
 	return err
 }
 
-// waitDrainDelay waits for HTTP.DrainDelay, but not if the node has ended by itself.
+// waitDrainDelay waits for HTTP.DrainDelay, unless the node has ended by itself.
 func (n *Node) waitDrainDelay() {
 	if n.config.HTTP.DrainDelay == 0 {
 		return
@@ -218,7 +215,7 @@ type Data struct {
 }
 
 // OpenData opens the data directory, and waits until its log has been read. It ignores the fields of Config for
-// listeners, mail, the cluster and the fetching of rates. A program that makes changes must call CheckSingle first.
+// listeners, mail, the cluster and collecting. Before making changes, call CheckSingle.
 func OpenData(ctx context.Context, c Config) (*Data, error) {
 	c = c.withDefaults()
 	if c.Dir == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// closers has the functions that close the parts of a node that are open. close calls them in reverse order.
+// closers are functions that close the opened parts of a node. close calls them in reverse order.
 type closers []func() error
 
 func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
@@ -28,7 +28,7 @@ func (c *closers) close() error {
 	return errors.Join(problems...)
 }
 
-// listeners are the listeners of a node. All but http are nil if they are not configured.
+// listeners are the node's listeners. All but http are optional (nil).
 type listeners struct{ http, redirect, metrics net.Listener }
 
 func (n *Node) open(ctx context.Context, opened *closers) error {
@@ -69,7 +69,7 @@ func (n *Node) open(ctx context.Context, opened *closers) error {
 	return nil
 }
 
-// openFiles checks the directory and the limits of the process, and reads the files that the operator names.
+// openFiles checks the directory and the process's limits, and reads the configured files.
 func (n *Node) openFiles(opened *closers) (err error) {
 	c := &n.config
 	if c.HTTP.Listener != nil {
@@ -119,7 +119,7 @@ func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
 	return l, late, nil
 }
 
-// reference returns Config.Reference. If that is nil, it reads the files of Catalogue and Definitions.
+// reference returns Config.Reference, or reads the files of Catalogue and Definitions if it is nil.
 func (c *Config) reference() (ReferenceData, error) {
 	if c.Reference != nil {
 		return *c.Reference, nil

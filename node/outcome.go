@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// outcome is the result of the last of the operator's actions of one kind.
+// outcome is the result of the operator's last action of one kind.
 type outcome struct {
 	mu      sync.Mutex
 	current metrics.Outcome
@@ -32,7 +32,7 @@ func (o *outcome) last() metrics.Outcome {
 }
 
 // lastBackupFile is an empty file in the data directory. Its modification time is the time of the last complete backup,
-// so that a restart does not look like a node without backups.
+// so that the time survives a restart.
 const lastBackupFile = "last-backup"
 
 func (n *Node) readLastBackup() {

@@ -13,9 +13,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckOwner returns an error if this process must not use the data directory, because it belongs to another user. If
-// change is true, the process wants to change the directory. Root may read the directory of every user, but not change
-// it: the files that root leaves there would keep the user's node from starting. A missing directory has no owner.
+// CheckOwner returns an error if the data directory belongs to another user. If change is false, root may use every
+// directory. Root must not change it: files of root would keep the user's node from starting. A missing directory has
+// no owner.
 func CheckOwner(dir string, change bool) error { return checkOwner(dir, change, os.Geteuid()) }
 
 func checkOwner(dir string, change bool, self int) error {
@@ -34,7 +34,7 @@ func checkOwner(dir string, change bool, self int) error {
 	if err != nil || !change {
 		return nil
 	}
-	for _, file := range files { // a directory that was mounted may belong to another user than its log
+	for _, file := range files { // the owner of a mounted directory may differ from the owner of its log
 		if info, err := os.Stat(file); err == nil {
 			owner = OwnerOf(info)
 			break
@@ -47,8 +47,8 @@ func checkOwner(dir string, change bool, self int) error {
 		"(sudo -u '#%[3]d'), or let root run the node too: chown -R root %[1]s", dir, userName(owner), owner)
 }
 
-// checkAccess returns an error if a process of the user self can't read the files in dir, or can't change them although
-// it wants to.
+// checkAccess returns an error if a process of the user self can't read the files in dir, or can't change them for
+// change.
 func checkAccess(dir string, owner, self int, change bool) error {
 	const read, write, search = 4, 2, 1
 	wantDir, wantFile := uint32(read|search), uint32(read)
@@ -84,7 +84,7 @@ func OwnerOf(info fs.FileInfo) int {
 	return os.Geteuid()
 }
 
-// userName returns the name of a user, or the number if the user has no name.
+// userName returns a user's name, or the number if there is none.
 func userName(id int) string {
 	if u, err := user.LookupId(strconv.Itoa(id)); err == nil {
 		return u.Username

@@ -9,14 +9,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// ReferenceData has institutions, currencies and sources.
+// ReferenceData is the data about institutions, currencies and sources.
 type ReferenceData struct {
-	Catalogue *engine.Catalogue // also has the sources of Sources
-	Sources   *source.Set       // the definitions: how the rates of each source are fetched and read
+	Catalogue *engine.Catalogue // includes the sources of Sources
+	Sources   *source.Set       // definitions: how to fetch and read each source's rates
 }
 
 // LoadReferenceData returns the built-in reference data, extended by a catalogue file (institutions, currencies and
-// sources) and a directory with definitions of sources. Either path may be "": then there is no extension.
+// sources) and a directory with source definitions. An empty path means no extension.
 func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error) {
 	set, setErr := loadDefinitions(definitions)
 	catalogue, catalogueErr := loadCatalogue(catalogueFile)
@@ -26,9 +26,8 @@ func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error)
 	return NewReferenceData(catalogue, set)
 }
 
-// NewReferenceData adds the sources of definitions to a catalogue. If the catalogue already describes a source, that
-// description is kept. Only its plausible ranges, which limit its values, come from the definition, because a catalogue
-// file can't set them.
+// NewReferenceData adds the sources of definitions to a catalogue. For a source in both, the catalogue's description is
+// kept, except that the plausible ranges come from the definition: a catalogue file can't set them.
 func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceData, error) {
 	if err := set.Check(catalogue); err != nil {
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}
@@ -82,7 +81,7 @@ func loadCatalogue(path string) (*engine.Catalogue, error) {
 // DemoPrefix is the prefix of the ids of simulated sources.
 const DemoPrefix = "demo-"
 
-// rejectDemoData returns an error if the data directory has simulated rates of a demo, and this node is not that demo.
+// rejectDemoData returns an error if the data directory contains rates of a demo and this node is not that demo.
 func (n *Node) rejectDemoData() error {
 	page, err := n.system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: n.Rates()}})
 	if err != nil {

@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// reloadedFiles has the contents of the files that Reload has read.
+// reloadedFiles is the contents of the files read by Reload.
 type reloadedFiles struct {
 	pair    *tls.Certificate // nil without a certificate
 	cluster *tls.Config      // nil without certificates of a cluster
-	changes []string         // descriptions of the changes, which Reload returns
+	changes []string         // descriptions of the changes, for Reload's result
 }
 
-// Reload reads the files that may change while a node runs: the certificates for clients and for other nodes with their
-// keys and authority. Everything else is read at a start. If one of them is invalid, Reload uses none, and the error
-// has all problems. changes describes for the log what has changed.
+// Reload reads the files that may change while a node runs: certificates, keys and authority, for clients and for other
+// nodes. All other files are read at a start. If one file is invalid, Reload uses none, and the error lists all
+// problems. changes describes the changes for the log.
 func (n *Node) Reload() (changes []string, err error) {
 	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
 	files := &reloadedFiles{}

@@ -12,11 +12,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// SourceSecrets has API keys and other secrets for sources of rates, by name. A definition says which its source needs.
+// SourceSecrets maps names to API keys and other secrets of sources. A definition names the secrets of its source.
 type SourceSecrets map[string]account.Secret
 
-// ReadSourceSecrets reads the secrets that the definitions name: the file with the name of a secret in the directory
-// Collect.Secrets. A missing file is not an error; the source is disabled then (Apply).
+// ReadSourceSecrets reads the secrets named by definitions. Each is a file in the directory Collect.Secrets. A missing
+// file is not an error, but disables the source (Apply).
 func (c Config) ReadSourceSecrets(set *source.Set) (SourceSecrets, error) {
 	secrets, directory := SourceSecrets{}, c.Collect.Secrets
 	if directory == "" {
@@ -47,7 +47,7 @@ func (s SourceSecrets) has(name string) bool {
 	return ok
 }
 
-// Apply returns a set in which the sources are disabled whose secrets are missing.
+// Apply returns a set in which sources with missing secrets are disabled.
 func (s SourceSecrets) Apply(set *source.Set) *source.Set {
 	definitions := slices.Clone(set.Definitions())
 	for i, d := range definitions {

@@ -12,28 +12,27 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// shutdownMax is how long a stopping node waits for requests in flight. The HTTP server's time limit for a request is
-// shorter.
+// shutdownMax limits how long a stopping node waits for requests in flight. The HTTP server's time limit for a request
+// is shorter.
 const shutdownMax = 15 * time.Second
 
-// acceptDelayMax is how long a node with a listener that was open before may wait for its log before it accepts
-// connections and answers 503.
+// acceptDelayMax limits how long a node waits for its log before it accepts connections and answers 503. It applies
+// only to a listener that was open before the node started.
 const acceptDelayMax = 2 * time.Second
 
-// descriptorsReserved is the number of file descriptors for the log, collectors, mail and management, and for client
-// connections above the maximum, which get 503.
+// descriptorsReserved is the number of file descriptors for other uses than client connections: log, collectors, mail,
+// management, and excess connections, which get 503.
 const descriptorsReserved = 256
 
-// Descriptors returns the number of file descriptors that a node needs for conns connections, and the limit of this
-// process.
+// Descriptors returns the number of file descriptors needed for conns connections, and the limit of this process.
 func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
 }
 
-// connsMin is the smallest number of connections for which a node starts, unless fewer are configured.
+// connsMin is the minimum number of connections for a start, unless fewer are configured.
 const connsMin = 32
 
-// checkDescriptors returns an error if the process may not open enough file descriptors to be of use.
+// checkDescriptors returns an error if the process's limit of open files is too low for connsMin.
 func (h *HTTP) checkDescriptors() error {
 	conns := cmp.Or(h.Conns, ConnsDefault)
 	needed, limit := Descriptors(conns)
@@ -45,8 +44,8 @@ func (h *HTTP) checkDescriptors() error {
 		limit, least, needed, conns)
 }
 
-// limits returns the limits of the HTTP server. It lowers the number of connections if the process may not open enough
-// file descriptors.
+// limits returns the limits of the HTTP server. It lowers the number of connections to fit the process's limit of open
+// files.
 func (h *HTTP) limits() httpapi.Limits {
 	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
 	if needed, limit := Descriptors(h.Conns); limit < needed {
@@ -63,9 +62,9 @@ type httpServer struct {
 	err    error         // result of Serve, valid when done is closed
 }
 
-// Listen listens on a TCP address. field is the name of the field of Config that has the address. It is used in errors.
-// Multipath TCP is off: a plain TCP listener can stop accepting before it is closed, so that the connections in its
-// backlog are still served. A multipath listener can't, and closing it resets them.
+// Listen listens on a TCP address. Errors name field, the field of Config with the address. Multipath TCP is off,
+// because closing a multipath listener resets the connections in its backlog. A plain TCP listener can stop accepting
+// first, so that these connections are still served.
 func Listen(address, field string) (net.Listener, error) {
 	var config net.ListenConfig
 	config.SetMultipathTCP(false)
@@ -85,8 +84,8 @@ func Listen(address, field string) (net.Listener, error) {
 	return nil, errorf(BadFile, field, "listen on %s: %w; choose an address of this machine", address, err)
 }
 
-// checkListen checks that an address belongs to this machine. An address in use is not an error, because the program
-// that uses it may be the node that is about to be restarted.
+// checkListen checks that an address belongs to this machine. An address in use is not an error: it may belong to the
+// node that is about to be restarted.
 func checkListen(address, field string) error {
 	listener, err := Listen(address, field)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -114,8 +113,8 @@ func (n *Node) startServer(listener net.Listener) {
 	}()
 }
 
-// awaitLog waits until the log has been read, but no longer than acceptDelayMax. Meanwhile connections wait in the
-// backlog of a listener that was open before the node. So clients notice no restart that is shorter than this.
+// awaitLog waits for the end of reading the log, up to acceptDelayMax. Meanwhile connections wait in the backlog of a
+// listener that was open before. Clients therefore do not notice a shorter restart.
 func (n *Node) awaitLog() {
 	timer := time.NewTimer(acceptDelayMax)
 	defer timer.Stop()
@@ -126,7 +125,7 @@ func (n *Node) awaitLog() {
 	}
 }
 
-// stop stops the server. It waits for requests in flight, but no longer than shutdownMax.
+// stop stops the server. It waits up to shutdownMax for requests in flight.
 func (f *httpServer) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()

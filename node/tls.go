@@ -15,21 +15,20 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// secretModeForbidden has the permissions that the file of a secret or private key must not have. Its group may read
-// it, as is usual for web servers and for secrets that an orchestrator mounts.
+// secretModeForbidden are the forbidden permissions of a file with a secret or private key. The group may read it, as
+// is usual for web servers and for secrets mounted by an orchestrator.
 const secretModeForbidden = 0o026
 
-// certificate is the certificate of the HTTP server. Reload can replace it at any time. A nil *certificate means plain
-// HTTP.
+// certificate is the certificate of the HTTP server; nil means plain HTTP. Reload can replace it at any time.
 type certificate struct {
 	files       TLS
 	credentials string // directory of systemd credentials (Config.Credentials)
 	pair        atomic.Pointer[tls.Certificate]
-	manager     *acme.Manager // if not nil, it has the certificate; set before the server starts
+	manager     *acme.Manager // not nil: obtains the certificate; set before the server starts
 }
 
-// loadCertificate reads the certificate and its key. It returns nil if none is configured. A certificate of an ACME
-// authority is read later, by openACME, when the data directory is open.
+// loadCertificate reads the certificate and its key. It returns nil if none is configured. openACME reads an ACME
+// certificate later, when the data directory is open.
 func (c *Config) loadCertificate() (*certificate, error) {
 	files, credentials := c.HTTP.TLS, c.Credentials
 	switch {
@@ -81,8 +80,8 @@ func checkKeyFile(path, credentials, field string) error {
 	return nil
 }
 
-// checkSecretMode returns an error for a file with a secret or a private key that other users can read, or that its
-// group can change. Only files in the directory credentials are exempt, because systemd protects that directory.
+// checkSecretMode returns an error for a file with a secret or private key if other users can read it or its group can
+// change it. Files in the directory credentials are exempt, because systemd protects that directory.
 func checkSecretMode(path string, info fs.FileInfo, credentials, kind string) error {
 	if mode := info.Mode().Perm(); mode&secretModeForbidden != 0 && !isCredential(path, credentials) {
 		return fmt.Errorf("%s: other users can read or change this %s (mode %04o); run: chmod 640 %s", path, kind, mode, path)
@@ -97,10 +96,10 @@ func (c *certificate) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certifica
 	return c.pair.Load(), nil
 }
 
-// managed reports whether the certificate is one of HTTP.ACME.
+// managed reports whether the certificate comes from HTTP.ACME.
 func (c *certificate) managed() bool { return c != nil && c.manager != nil }
 
-// expiry returns the expiry of the certificate in use, or the zero time if there is none yet.
+// expiry returns the expiry of the certificate in use, or the zero time if there is none.
 func (c *certificate) expiry() time.Time {
 	if pair, err := c.getCertificate(nil); err == nil {
 		return pair.Leaf.NotAfter
@@ -124,7 +123,7 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem returns the reason why a certificate is not valid at the time now, or "" if it is valid.
+// CertificateProblem returns why a certificate is not valid at the time now, or "".
 func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):

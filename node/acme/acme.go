@@ -31,11 +31,11 @@ const LetsEncrypt = acme.LetsEncryptURL
 
 const (
 	renewBeforeMax = 30 * 24 * time.Hour
-	obtainMax      = 5 * time.Minute // longest time for one attempt
+	obtainMax      = 5 * time.Minute // maximum time for one attempt
 	retryMin       = time.Minute
 	retryMax       = time.Hour
 	retryFactor    = 4
-	// checkInterval is the longest pause between two looks at the clock, which may be stepped.
+	// checkInterval is the maximum pause between two checks of the clock, which may be stepped.
 	checkInterval = time.Hour
 )
 
@@ -53,10 +53,10 @@ type Config struct {
 	Logger    *slog.Logger     // nil means no log
 }
 
-// Manager has the certificate of one name. Its methods are safe for concurrent use.
+// Manager obtains and renews the certificate of one name. Its methods are safe for concurrent use.
 type Manager struct {
 	config     Config
-	dir        string // the part of Config.Dir for the authority
+	dir        string // subdirectory of Config.Dir for the authority
 	accountKey crypto.Signer
 	pair       atomic.Pointer[tls.Certificate]
 	failure    atomic.Pointer[Failure]
@@ -65,13 +65,13 @@ type Manager struct {
 	tokens map[string]string // responses to challenges by path, while the authority checks the name
 }
 
-// Failure describes why the certificate could not be obtained or renewed.
+// Failure describes failed attempts to obtain or renew the certificate.
 type Failure struct {
-	Since time.Time // time of the first of consecutive failures
+	Since time.Time // time of the first of these consecutive failures
 	Err   error     // error of the last one
 }
 
-// Open reads the key of the account, which it creates if there is none, and the certificate if there is one.
+// Open reads the account's key, or creates it, and reads the certificate if there is one.
 func Open(c Config) (*Manager, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -107,7 +107,7 @@ func (m *Manager) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	return nil, ErrNoCertificate
 }
 
-// Failure returns why the last attempt to obtain a certificate failed, or nil if it did not.
+// Failure returns why the last attempt failed, or nil.
 func (m *Manager) Failure() *Failure { return m.failure.Load() }
 
 // Run obtains the certificate when it is missing or due for renewal, until ctx ends.
@@ -134,7 +134,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// untilRenewal returns the time until the certificate should be renewed. It is not positive if renewal is due.
+// untilRenewal returns the time until renewal. It is not positive if renewal is due.
 func (m *Manager) untilRenewal() time.Duration {
 	pair := m.pair.Load()
 	if pair == nil {
@@ -145,7 +145,7 @@ func (m *Manager) untilRenewal() time.Duration {
 }
 
 // attempt tries once to obtain a certificate. After an error it returns the pause before the next attempt: retry, or
-// longer if the authority asks for it.
+// the authority's longer one.
 func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.Duration, err error) {
 	obtainCtx, cancel := context.WithTimeout(ctx, obtainMax)
 	defer cancel()
@@ -207,14 +207,13 @@ func (m *Manager) obtain(ctx context.Context) (*tls.Certificate, error) {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
 	if err := replaceFile(m.certificatePath(), text); err != nil {
-		// The certificate is used nevertheless: authorities issue only a few for one name in a week.
+		// The certificate is used anyway, because authorities limit the number for one name in a week.
 		m.config.Logger.Error("the certificate can't be stored: the next start needs another one", "cause", err.Error())
 	}
 	return parseCertificate(text, m.config.Name)
 }
 
-// authorize proves to the authority that this node owns the name. If the proof of an earlier order is still valid, it
-// does nothing.
+// authorize proves to the authority that this node owns the name. It does nothing while an earlier proof is valid.
 func (m *Manager) authorize(ctx context.Context, client *acme.Client, address string) error {
 	authorization, err := client.GetAuthorization(ctx, address)
 	if err != nil || authorization.Status == acme.StatusValid {
@@ -257,9 +256,9 @@ func (m *Manager) token(path string) string {
 	return m.tokens[path]
 }
 
-// ServeHTTP serves plain HTTP: it answers challenges of the authority, and redirects other requests to the same path of
-// the name over HTTPS. A request with an API key is refused instead: the key was sent unencrypted, and a redirect would
-// hide this.
+// ServeHTTP serves plain HTTP: it answers the authority's challenges, and redirects other requests to the same path
+// over HTTPS. It refuses a request with an API key, because the key was sent unencrypted and a redirect would hide
+// this.
 func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch response := m.token(r.URL.Path); {
 	case response != "":
@@ -269,7 +268,7 @@ func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This key was sent without encryption: revoke it, and send keys only to https://"+m.config.Name, http.StatusForbidden)
 	default:
 		target := "https://" + m.config.Name
-		if r.URL.Path != "*" { // OPTIONS * is about the server as a whole
+		if r.URL.Path != "*" { // OPTIONS * concerns the whole server
 			target += r.URL.RequestURI()
 		}
 		http.Redirect(w, r, target, http.StatusPermanentRedirect) //nolint:gosec // G710: always to m.config.Name
@@ -281,7 +280,7 @@ const (
 	suffixUnused = ".new"
 )
 
-// readAccountKey returns the key of the account, which it creates if there is none.
+// readAccountKey returns the account's key, and creates it if necessary.
 func (m *Manager) readAccountKey() (crypto.Signer, error) {
 	path := filepath.Join(m.dir, "account.key")
 	text, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
@@ -305,7 +304,7 @@ func (m *Manager) readAccountKey() (crypto.Signer, error) {
 	return nil, fmt.Errorf("%s: want a private key in PEM; delete the file to register a new account", path)
 }
 
-// newKey creates a private key, and returns it in PEM too.
+// newKey creates a private key. It also returns the key in PEM.
 func newKey() (*ecdsa.PrivateKey, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -341,7 +340,7 @@ func parseCertificate(text []byte, name string) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-// replaceFile writes a file that only its owner may read, so that after a crash it has either its old or its new
+// replaceFile writes a file that only its owner may read. After a crash the file has either its old or its new
 // contents.
 func replaceFile(path string, text []byte) error {
 	file, err := os.OpenFile(path+suffixUnused, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: in the data directory

@@ -8,8 +8,8 @@
 // http://NAME/.well-known/acme-challenge/ on port 80 (challenge http-01). Manager.ServeHTTP
 // answers this request and redirects all others to HTTPS, so serve it on port 80.
 //
-// The files are in a directory for each authority, so that a certificate of a test
-// authority is never served as a real one:
+// The files are in one directory for each authority, so that a test authority's certificate is never served as a real
+// one:
 //
 //	DIR/HOST/account.key  the key of the account at the authority
 //	DIR/HOST/NAME.pem     the private key of the certificate, and its chain

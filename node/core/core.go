@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Config configures a Core. Clock, random source and logger of the Core are those of the field Actors.
+// Config configures a Core. Actors also sets the Core's clock, random source and logger.
 type Config struct {
 	Actors  actors.Config
 	Seed    func() uint64 // returns the seed for the request ids, which are unique but not secret
@@ -27,9 +27,9 @@ type Config struct {
 	Demo      bool           // pages say that the rates are simulated
 	AccessLog io.Writer      // gets a line of JSON for each response; may be nil
 
-	// These functions return the state of parts of a node that are not in the core, such as mail. Each may be nil.
+	// These functions return the state of parts outside the core, such as mail. Each may be nil.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness)                   // adds the state of these parts to the readiness of the core
+	Readiness  func(*admin.Readiness)                   // adds the state of these parts to the core's readiness
 	Collection func() (next time.Time, failed []string) // for the pages, see pages.Config
 	Sources    func() admin.Sources
 	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
@@ -39,8 +39,8 @@ type Config struct {
 	BackedUp   func(error) // called after each backup, with its error
 }
 
-// Core is a system (the actors with their log) with its HTTP server and its management server. The servers accept
-// connections only after a call of Server.Serve, Server.ServeConn or Admin.ServeSocket.
+// Core is a system (actors with their log), its HTTP server and its management server. The servers accept connections
+// only after Server.Serve, Server.ServeConn or Admin.ServeSocket.
 type Core struct {
 	System *actors.System
 	Server *httpapi.Server
@@ -48,8 +48,8 @@ type Core struct {
 	config Config
 }
 
-// Open starts the actors and creates the servers. It does not wait until the actors have read their log. The caller
-// must stop the servers and then call System.Close.
+// Open starts the actors and creates the servers. It does not wait for the reading of the log. The caller must stop the
+// servers and then call System.Close.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
@@ -78,7 +78,7 @@ func Open(c Config) (*Core, error) {
 	return n, nil
 }
 
-// httpConfig returns Config.HTTP, and sets in it the fields that depend on the system and on other fields of Config.
+// httpConfig returns Config.HTTP, completed from the system and from other fields of Config.
 func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 	config := c.HTTP
 	config.Service, config.Admitter, config.Accounts = system, system.Admitter(), system
@@ -121,8 +121,8 @@ func (n *Core) backup(out io.Writer) (last uint64, err error) {
 	return info.Sequence, err
 }
 
-// accessLog returns a function that logs responses as JSON, or nil if out is nil. The request waits until the line is
-// written, so out must not block.
+// accessLog returns a function that logs responses as JSON, or nil if out is nil. The function runs within the request,
+// so out must not block.
 func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
 		return nil

@@ -34,8 +34,8 @@ func newSite(c *Config, system *actors.System) *site {
 	return s
 }
 
-// newMux returns the mux of the site. None of its patterns ends with a slash, because the mux would redirect other
-// paths to such a pattern, and paths must match exactly (decision Q8).
+// newMux returns the mux of the site. No pattern ends with a slash: the mux would redirect other paths to it, and paths
+// must match exactly (decision Q8).
 func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{
@@ -76,8 +76,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	notFound.ServeHTTP(w, r)
 }
 
-// Has implements httpapi.Site: it reports whether the site answers a path. For a browser, which accepts HTML, it
-// answers every path with a page.
+// Has implements httpapi.Site: it reports whether the site answers a path. For browsers, which accept HTML, it answers
+// every path with a page.
 func (s *site) Has(target, accept string) bool {
 	if strings.Contains(accept, "text/html") {
 		return true

@@ -7,26 +7,26 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Values of Certificate.Peer: the certificate is for connections of clients, or of other nodes of the cluster.
+// Values of Certificate.Peer: connections of clients, or of other nodes of the cluster.
 const (
 	PeerClients = "http"
 	PeerNodes   = "cluster"
 )
 
-// Certificate is a certificate of the node. Peer says which connections use it.
+// Certificate is a certificate of the node. Peer tells which connections use it.
 type Certificate struct {
 	Peer      string           // PeerClients or PeerNodes
 	ExpiresAt func() time.Time // returns the expiry of the certificate now in use
 }
 
-// Outcome is the result of the last of the operator's actions of one kind.
+// Outcome is the result of the operator's last action of one kind.
 type Outcome struct {
-	Known   bool      // there was one
+	Known   bool      // there was an action
 	OK      bool      // the last one succeeded
-	Success time.Time // time of the last one that succeeded; zero if there was none
+	Success time.Time // time of the last success; zero if none
 }
 
-// operator emits what an operator must take care of: the disk, backups, and files that are read again.
+// operator emits the state that an operator must take care of: disk, backups, and reloaded files.
 func (c *Config) operator(s *emitter) {
 	if c.DiskFree != nil {
 		if free, err := c.DiskFree(); err == nil {
@@ -65,8 +65,7 @@ func (c *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of each source whose rates were fetched at least once since the node started, and what is
-// known of each source from the log.
+// sources emits the health of each source fetched since the node's start, and each source's data from the log.
 func (c *Config) sources(s *emitter) {
 	health := c.Sources()
 	for i := range health {

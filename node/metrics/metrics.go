@@ -23,7 +23,7 @@ const prefix = "tasard_"
 // scrapesMax is the largest number of concurrent scrapes.
 const scrapesMax = 4
 
-// Config has the parts of a node from which metrics are read. There are no metrics of a part that is nil.
+// Config lists the parts of a node with metrics. A nil part has none.
 type Config struct {
 	Version      string // of the program that runs
 	System       System
@@ -41,7 +41,7 @@ type Config struct {
 	Reload          func() Outcome
 }
 
-// System has the methods of actors.System from which metrics are read.
+// System is the part of actors.System used for metrics.
 type System interface {
 	Stats() actors.Stats
 	Currencies() (*engine.Page[engine.CurrencyItem], error)
@@ -77,8 +77,8 @@ func registry(c Config) *prometheus.Registry {
 // collectFunc is a prometheus.Collector that emits the current metrics of one part of the node.
 type collectFunc func(*emitter)
 
-// Describe implements prometheus.Collector. It sends no descriptions, because the state of the node determines which
-// metrics exist.
+// Describe implements prometheus.Collector. It sends no descriptions, because the set of metrics depends on the node's
+// state.
 func (f collectFunc) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -87,7 +87,7 @@ func (f collectFunc) Collect(out chan<- prometheus.Metric) { f(&emitter{out}) }
 // emitter emits the metrics of one scrape.
 type emitter struct{ out chan<- prometheus.Metric }
 
-// gauge emits a gauge. labels has the names and values of the labels, alternating.
+// gauge emits a gauge. labels are names and values, alternating.
 func gauge[N int | int64 | uint64](s *emitter, name, help string, value N, labels ...string) {
 	desc, values := describe(name, help, labels)
 	s.out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), values...)

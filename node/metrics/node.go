@@ -7,8 +7,8 @@ func (c *Config) build(s *emitter) {
 	}
 }
 
-// state emits the metrics of mailboxes, accounts, currencies and rates. While the node still reads its log, state emits
-// nothing, because the values would be wrong.
+// state emits the metrics of mailboxes, accounts, currencies and rates. It emits nothing while the node reads its log,
+// because the values would be wrong.
 func (c *Config) state(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.Serving {
@@ -58,8 +58,7 @@ func (c *Config) quarantine(s *emitter) {
 	}
 }
 
-// log emits the metrics of the log and its disk. If the journal of the system is not a log in files of this machine, it
-// emits nothing.
+// log emits the metrics of the log and its disk. It emits nothing if the journal is not a log in files of this machine.
 func (c *Config) log(s *emitter) {
 	stats := c.System.Stats()
 	if !stats.HasLog {
