@@ -14,8 +14,8 @@ import (
 
 const (
 	typeZstd = "application/zstd"
-	// backupStallMax limits one write. A client that stops reading gets no more, so that the node can release the
-	// snapshot.
+	// backupStallMax limits one write. The backup of a client that stops reading is cancelled, so that the node can
+	// release the snapshot.
 	backupStallMax = 30 * time.Second
 )
 
@@ -46,12 +46,12 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 	default:
 		s.config.Logger.Warn("a backup broke off", "cause", err.Error(), "bytes", out.bytes, "by", authorName(r.Context(), Author{}))
-		panic(http.ErrAbortHandler) // the client gets a body that breaks off
+		panic(http.ErrAbortHandler) // the client gets a truncated body
 	}
 }
 
-// backupWriter writes a backup to a client. A write fails when the server stops, and when it takes longer than
-// backupStallMax. The whole backup may take longer than the timeout of the server.
+// backupWriter writes a backup to a client. A write fails when the server stops, or after backupStallMax. The whole
+// backup may take longer than the server's timeout.
 type backupWriter struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
@@ -72,10 +72,10 @@ func (b *backupWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// BackupIdleMax is the time without data after which the client cancels a backup.
+// BackupIdleMax is the time without data at which the client cancels a backup.
 const BackupIdleMax = time.Minute
 
-// ErrNoResponse is the cause of the UnreachableError that Backup returns if the node sent nothing for BackupIdleMax.
+// ErrNoResponse is the cause of Backup's UnreachableError after BackupIdleMax without data.
 var ErrNoResponse = errors.New("it did not answer")
 
 // BackupStream is the response of a backup.
@@ -85,8 +85,8 @@ type BackupStream struct {
 	res       *http.Response
 }
 
-// Backup requests a backup of the node. The caller must close the stream. The transfer has no time limit except
-// BackupIdleMax.
+// Backup requests a backup of the node. The caller must close the stream. Only BackupIdleMax limits the transfer's
+// time.
 func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	client := http.Client{Transport: c.http.Transport}
 	callCtx, cancel := context.WithCancel(ctx)

@@ -14,10 +14,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// requestTimeout limits every call but Backup, including the time to read the response.
+// requestTimeout limits every call except Backup, including the reading of the response.
 const requestTimeout = 2 * time.Minute
 
-// readinessBytesMax limits the response of Readiness, which can name every condition and every failing source.
+// readinessBytesMax limits the response of Readiness, which can list every condition and every failing source.
 const readinessBytesMax = 1 << 20
 
 // Client calls the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
@@ -34,7 +34,7 @@ func NewClient(socket string) *Client {
 	return &Client{socket, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: requestTimeout}}
 }
 
-// UnreachableError is the error of a call that got no response. Err shows why: no process listens on the socket
+// UnreachableError is the error of a call without a response. Err is the cause: no process listens on the socket
 // (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not open it (fs.ErrPermission), or the node did not respond.
 type UnreachableError struct {
 	Socket string
@@ -58,7 +58,7 @@ type Error struct {
 // Error implements error. It returns Message.
 func (e *Error) Error() string { return e.Message }
 
-// ProtocolError is the error of a call whose response is not as expected. Node and client may have different versions.
+// ProtocolError is the error of a call with an unexpected response. Node and client may have different versions.
 type ProtocolError struct{ error }
 
 func protocolErrorf(format string, args ...any) error {
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return res, nil
 }
 
-// call sends a request and returns the body of a successful response, which the caller must close.
+// call sends a request and returns the body of a successful response. The caller must close it.
 func (c *Client) call(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	res, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -127,7 +127,7 @@ func decode(body io.ReadCloser, target any) (err error) {
 	return nil
 }
 
-// Readiness returns the state of the node. A response with status 503 has a state too, and is not an error here.
+// Readiness returns the state of the node. A response with status 503 contains a state too, and is not an error here.
 func (c *Client) Readiness(ctx context.Context) (readiness Readiness, err error) {
 	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Values of Config.Mail: how login codes are sent.
+// Values of Config.Mail, the delivery of login codes.
 const (
 	MailSMTP = "smtp"
 	MailLog  = "log" // printed to the output of the node, for development
 	MailOff  = "off"
 )
 
-// UnsafeMail is the error message for an attempt to combine MailLog with required API keys.
+// UnsafeMail is the error message for MailLog together with required API keys.
 const UnsafeMail = "this node runs with --smtp-addr log, so every reader of its output can sign in as any user; " +
 	"start it with a mail server, or without --smtp-addr"
 
@@ -27,12 +27,12 @@ const (
 )
 
 type (
-	// Announcement announces that API keys are required from the time At on.
+	// Announcement announces the time At from which API keys are required.
 	Announcement struct {
 		At time.Time `json:"at"`
 		Author
 	}
-	// KeyPolicy says whether requests need API keys. Mail says how login codes are sent (Config.Mail).
+	// KeyPolicy tells whether requests need API keys. Mail is the delivery of login codes (Config.Mail).
 	KeyPolicy struct {
 		State string `json:"state"`
 		account.KeyPolicy

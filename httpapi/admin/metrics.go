@@ -25,11 +25,11 @@ type (
 		Mail           *MailStats         `json:"mail,omitempty"` // nil without a mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
 	}
-	// Log describes the log in which the node stores all changes as records.
+	// Log describes the node's log of all changes.
 	Log struct {
 		LastRecord    uint64 `json:"lastRecord"`        // sequence number of the newest record
 		Snapshot      uint64 `json:"snapshot"`          // sequence number of the newest snapshot
-		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write; cut off when the node started
+		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write, cut off at the start
 		AmbiguousTail bool   `json:"ambiguousTail"`     // acknowledged records may be missing at the end of the log
 		Failure       string `json:"failure,omitempty"` // why the node is stopping
 	}
@@ -77,7 +77,7 @@ func (s *Server) public() http.Handler {
 	})
 	mux.HandleFunc("GET "+ReadyzPath, func(w http.ResponseWriter, _ *http.Request) {
 		state := s.config.Readiness()
-		writeJSON(w, readinessStatus(state.Status), struct { // without the fields of Readiness that are only for the operator
+		writeJSON(w, readinessStatus(state.Status), struct { // without the operator's fields of Readiness
 			Status     engine.Readiness   `json:"status"`
 			Conditions []engine.Condition `json:"conditions"`
 		}{state.Status, state.Conditions})
@@ -86,7 +86,7 @@ func (s *Server) public() http.Handler {
 }
 
 // ServeMetrics starts a goroutine that serves metrics and health on a TCP listener, for Prometheus. Every client that
-// can connect can read the metrics and the health. They contain no secrets.
+// can connect can read them. They contain no secrets.
 func (s *Server) ServeMetrics(listener net.Listener) {
 	log, address := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + address + MetricsPath)

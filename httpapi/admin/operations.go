@@ -17,13 +17,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Operation is a call of the management API. Body and Response are the JSON types of its request and its response.
+// Operation is a call of the management API. Body and Response are the JSON types of request and response.
 type Operation[Body, Response any] struct{ method, path string }
 
-// NoBody is the Body of an operation whose request has no body.
+// NoBody is the Body of an operation without a request body.
 type NoBody struct{}
 
-// The operations. The path parameter account is the number of an account or its e-mail address.
+// The operations. The path parameter account is an account's number or e-mail address.
 var (
 	ListAccounts   = Operation[NoBody, []ListedAccount]{http.MethodGet, "/accounts"}
 	ShowAccount    = Operation[NoBody, Account]{http.MethodGet, "/accounts/{account}"}
@@ -101,14 +101,14 @@ func expandPath(path string, values []string) string {
 }
 
 const (
-	bodyMax  = 64 << 20 // largest size of a request body in bytes; tasard import sends 2 to 3 MB
+	bodyMax  = 64 << 20 // maximum size of a request body in bytes; tasard import sends 2 to 3 MB
 	typeJSON = "application/json"
 )
 
-// Error codes in addition to the engine's.
+// Error codes beyond the engine's.
 const (
 	CodeNotConfigured engine.Code = "not_configured" // the node's settings do not allow the operation
-	CodeStopping      engine.Code = "stopping"       // the node stops before the operation has ended
+	CodeStopping      engine.Code = "stopping"       // the node stopped during the operation
 )
 
 // Limits of texts in requests, in characters.
@@ -124,8 +124,7 @@ func writeJSON(w http.ResponseWriter, status int, response any) {
 	_ = json.NewEncoder(w).Encode(response) // an error means that the client is gone
 }
 
-// writeError writes an error response. The response includes the causes of internal errors, because only the operator
-// reads it.
+// writeError writes an error response. It includes the causes of internal errors, because only the operator reads it.
 func writeError(w http.ResponseWriter, err error) {
 	response := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
@@ -149,8 +148,7 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads a body of one JSON object. If the object names an author, it checks the name. For NoBody it reads
-// nothing.
+// readBody reads a body of one JSON object, and checks the author's name if it has one. For NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, noBody := any(body).(NoBody); noBody {
 		return body, nil

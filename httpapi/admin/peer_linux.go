@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// unknownPeer stands for a user that the operating system does not report.
+// unknownPeer is the name of an unknown user.
 const unknownPeer = "unknown user"
 
 // peerName returns the name of the user at the other end of a Unix socket, or "uid " and a number.

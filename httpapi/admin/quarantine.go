@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Responses about quarantined observations: values of a source that are not published until an operator releases them.
+// Responses about quarantined observations: a source's values that an operator must release before they are published.
 type (
 	// QuarantineEntry is a quarantined observation. Number consists of currency and id, such as USD/17.
 	QuarantineEntry struct {
@@ -30,7 +30,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is the result of a release or a rejection. Published is the published rate after this decision.
+	// QuarantineResult is the result of a release or a rejection. Published is the rate published afterwards.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`
@@ -91,7 +91,7 @@ func (s *Server) decide(r *http.Request, body Author, operation string, newComma
 	return result, nil
 }
 
-// quarantined returns the observation that the path names.
+// quarantined returns the observation named in the path.
 func (s *Server) quarantined(r *http.Request) (engine.Quarantined, error) {
 	currency, text := r.PathValue("currency"), r.PathValue("number")
 	id, err := strconv.ParseUint(text, 10, 64)

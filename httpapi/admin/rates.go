@@ -13,31 +13,31 @@ import (
 const (
 	// ManualSource is the source id of manual rates.
 	ManualSource = "manual"
-	// ManualLifeMax is the longest lifetime of a manual rate. It makes the operator review a rate once a year.
+	// ManualLifeMax is the maximum lifetime of a manual rate, so that the operator reviews it once a year.
 	ManualLifeMax = 366 * 24 * time.Hour
 )
 
 // Bodies of requests about rates. Buy, Sell and EffectiveDate are optional; "" means not given.
 type (
-	// Quote identifies a rate; it has no prices. Channel says where the rate applies, such as branch or digital, and
-	// defaults to unspecified. Kind is commercial (the default) or reference.
+	// Quote identifies a rate; it contains no prices. Channel is the place of the rate, such as branch or digital, by
+	// default unspecified. Kind is commercial (the default) or reference.
 	Quote struct {
 		Institution string         `json:"institution"`
 		Currency    string         `json:"currency"`
 		Channel     engine.Channel `json:"channel,omitempty"`
 		Kind        engine.Kind    `json:"kind,omitempty"`
 	}
-	// ManualRate is a rate that an operator sets.
+	// ManualRate is a rate set by an operator.
 	ManualRate struct {
 		Quote
 		Buy           string    `json:"buy,omitempty"`
 		Sell          string    `json:"sell,omitempty"`
 		EffectiveDate string    `json:"effectiveDate,omitempty"`
 		ExpiresAt     time.Time `json:"expiresAt,omitzero"`
-		For           string    `json:"for,omitempty"` // a duration such as 6h, instead of ExpiresAt
+		For           string    `json:"for,omitempty"` // duration such as 6h, instead of ExpiresAt
 		Author
 	}
-	// Withdrawal removes the rate that one source gave for a Quote.
+	// Withdrawal removes one source's rate for a Quote.
 	Withdrawal struct {
 		Quote
 		Source string `json:"source"`
@@ -47,7 +47,7 @@ type (
 
 // Responses about rates.
 type (
-	// Offer is the rate that the node publishes for a Quote.
+	// Offer is the published rate for a Quote.
 	Offer struct {
 		Buy       string    `json:"buy,omitempty"`
 		Sell      string    `json:"sell,omitempty"`
@@ -55,15 +55,15 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is the result of a ManualRate or a Withdrawal. Published is the rate after the change. If the manual
-	// rate was quarantined, Quarantined describes it, and the published rate did not change.
+	// RateChange is the result of a ManualRate or a Withdrawal. Published is the rate after the change. Quarantined
+	// describes a quarantined manual rate; the published rate then did not change.
 	RateChange struct {
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
 		By          string           `json:"by"`
 		Quarantined *QuarantineEntry `json:"quarantined,omitempty"`
 		Published   *Offer           `json:"published,omitempty"`
-		Notices     []string         `json:"notices,omitempty"` // rates that the change has withdrawn or confirmed, and why
+		Notices     []string         `json:"notices,omitempty"` // rates withdrawn or confirmed by the change, and why
 	}
 )
 
@@ -103,9 +103,9 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation checks a manual rate and returns it as an observation, the form in which the engine takes rates of
-// all sources. A value that can never be published is rejected here, so that the operator sees the mistake at once. The
-// engine would quarantine it.
+// manualObservation checks a manual rate and returns it as an observation, the engine's form of a source's rate. It
+// rejects a value that can never be published, so that the operator sees the mistake at once. The engine would only
+// quarantine it.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -146,7 +146,7 @@ func readSide(name, text string) (engine.Decimal, error) {
 }
 
 // ParseSide parses one side of a rate, buy or sell: a positive decimal without leading zeros. A leading zero, as in
-// 057.5, is probably a mistyped digit.
+// 057.5, probably means a mistyped digit.
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
@@ -175,7 +175,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	return expiry, nil
 }
 
-// quoteKey checks the Quote of a request, and returns it as a key in which the defaults are set.
+// quoteKey checks the Quote of a request and returns it as a key, with the defaults set.
 func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
@@ -222,8 +222,8 @@ func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	return &Offer{rate.Buy.String(), rate.Sell.String(), rate.SourceID, rate.ExpiresAt, rate.Stale}
 }
 
-// Observations are rates from a file that an operator imports. The response is the receipt of the engine: which of them
-// were refused, and why.
+// Observations are rates from an imported file. The response is the engine's receipt: the refused observations and the
+// reasons.
 type Observations struct {
 	Refreshes []engine.Refresh `json:"refreshes"`
 }

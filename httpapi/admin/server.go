@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	headerMax    = 8 << 10 // largest size of the headers of a request in bytes
+	headerMax    = 8 << 10 // maximum size of a request's headers in bytes
 	readTimeout  = 5 * time.Second
 	writeTimeout = 5 * time.Minute // enough for a slow client to read a list of a million accounts
 	idleTimeout  = 30 * time.Second
 	shutdownMax  = 15 * time.Second // how long Stop waits for requests in flight
 )
 
-// Node has the methods with which operators read and change a node.
+// Node is the part of a node that operators read and change.
 type Node interface {
 	account.Operator
 	engine.Ingester
@@ -39,7 +39,7 @@ type Config struct {
 	Node         Node
 	Catalogue    *engine.Catalogue
 	DefaultQuota account.Quota // for accounts without their own quota
-	Mail         string        // how login codes are sent: MailSMTP, MailLog or MailOff
+	Mail         string        // delivery of login codes: MailSMTP, MailLog or MailOff
 	Clock        func() time.Time
 	Logger       *slog.Logger
 
@@ -47,9 +47,9 @@ type Config struct {
 	Sources   func() Sources
 	RunSource func(ctx context.Context, id string) (SourceRun, error)
 	Cluster   func() Cluster          // nil if the node is not in a cluster
-	Forget    func(node string) error // makes the cluster forget a node that has stopped for good
+	Forget    func(node string) error // makes the cluster forget a permanently stopped node
 	Metrics   http.Handler            // for Prometheus
-	// Backup writes a backup of the node to out. last is the number of the last record whose effect is in it.
+	// Backup writes a backup of the node to out. last is the number of the last record in it.
 	Backup func(out io.Writer) (last uint64, err error)
 }
 
@@ -69,7 +69,7 @@ type httpServer struct {
 // New returns a server. ServeSocket and ServeMetrics start it.
 func New(c Config) *Server { return &Server{config: c} }
 
-// ServeSocket starts a goroutine that serves all operations on the socket. Until the node is ready, operations fail.
+// ServeSocket starts a goroutine that serves all operations on the socket. They fail until the node is ready.
 func (s *Server) ServeSocket(socket net.Listener) {
 	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.backupSlot.stopping = make(chan struct{})
@@ -78,8 +78,8 @@ func (s *Server) ServeSocket(socket net.Listener) {
 
 }
 
-// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence, which
-// says what no longer works.
+// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence: the
+// effect on the operator.
 func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequence string) {
 	server := httpServer{srv, name, make(chan struct{})}
 	server.MaxHeaderBytes, server.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
@@ -92,7 +92,7 @@ func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequenc
 	}()
 }
 
-// Stop stops serving. It waits for requests in flight, but closes their connections after shutdownMax.
+// Stop stops serving. It waits up to shutdownMax for requests in flight, then closes their connections.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()

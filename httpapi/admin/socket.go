@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SocketName is the file name of the management socket in the data directory of a node.
+// SocketName is the file name of the management socket in a node's data directory.
 const SocketName = "admin.sock"
 
 const (
@@ -25,8 +25,8 @@ var (
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the management socket and listens on it. It replaces a socket on which no process listens. If a
-// process listens there, Listen returns ErrInUse.
+// Listen creates the management socket and listens on it. It replaces a stale socket, and returns ErrInUse if another
+// process listens.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func CheckSocket(path string) error {
 	return fmt.Errorf("%w: %s has %d bytes; want at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
-// bind creates the socket. It sets socketMode before the socket has a name, so that no other user can ever open it.
+// bind creates the socket. It sets socketMode before the socket gets its name, so that no other user can ever open it.
 func bind(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) {
@@ -73,7 +73,7 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes a socket on which no process listens. It returns ErrInUse if a process listens.
+// removeStale removes a socket without a listening process, and returns ErrInUse if there is one.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,15 +99,15 @@ func removeStale(ctx context.Context, path string) error {
 	return nil
 }
 
-// peerKey is the context key under which withPeerName stores the name of the user at the other end of the socket.
+// peerKey is the context key of the user at the other end of the socket; see withPeerName.
 type peerKey struct{}
 
 func withPeerName(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerName(conn))
 }
 
-// authorName returns the author of a change: the name in the request and the operating system's user, as in "ana
-// (root)", or only the user.
+// authorName returns the author of a change: the request's name and the operating-system user, as in "ana (root)", or
+// only the user.
 func authorName(ctx context.Context, by Author) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	if by.Name == "" {

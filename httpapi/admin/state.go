@@ -9,8 +9,7 @@ import (
 
 // Responses about sources. Zero times are omitted.
 type (
-	// Sources lists all sources of rates of the node. Collecting is false if the node was started without the collection
-	// of rates.
+	// Sources lists all sources of rates of the node. Collecting is false on a node that does not collect rates.
 	Sources struct {
 		Collecting bool     `json:"collecting"`
 		Sources    []Source `json:"sources"`
@@ -21,59 +20,59 @@ type (
 		Name           string        `json:"name"`
 		Institution    string        `json:"institution,omitempty"`
 		URL            string        `json:"url,omitempty"`
-		Host           string        `json:"host"` // host of the first request for the source
+		Host           string        `json:"host"` // host of the first request
 		Priority       int64         `json:"priority"`
 		UpstreamSource string        `json:"upstreamSource,omitempty"`
-		Methods        []string      `json:"methods"` // how rates are extracted from the pages of the source
+		Methods        []string      `json:"methods"` // methods of extracting rates from the pages
 		State          string        `json:"state"`
 		Disabled       string        `json:"disabled,omitempty"` // why the source is disabled
 		Evidence       *Evidence     `json:"evidence,omitempty"`
 		Note           string        `json:"note,omitempty"`
 		Health         *SourceHealth `json:"health,omitempty"`
 	}
-	// Evidence names the programs that have read the site of a source as its definition does.
+	// Evidence names other programs that read the source's site in the same way as its definition.
 	Evidence struct {
 		Grade  string `json:"grade"` // confirmed, reported or old
 		Seen   string `json:"seen"`  // a day, a month or a year
 		By     string `json:"by"`
-		Sample string `json:"sample,omitempty"` // the real answer that the definition parses
+		Sample string `json:"sample,omitempty"` // a real answer that the definition parses
 	}
-	// SourceHealth is the health of a source since the node was started.
+	// SourceHealth is the health of a source since the node's start.
 	SourceHealth struct {
-		Running             time.Time      `json:"running,omitzero"`     // start of the try that is running
-		LastTry             time.Time      `json:"lastTry,omitzero"`     // start of the newest try to collect rates
-		LastSuccess         time.Time      `json:"lastSuccess,omitzero"` // end of the newest try that published a rate
+		Running             time.Time      `json:"running,omitzero"`     // start of the running try
+		LastTry             time.Time      `json:"lastTry,omitzero"`     // start of the newest try
+		LastSuccess         time.Time      `json:"lastSuccess,omitzero"` // end of the newest try with a published rate
 		LastSlot            time.Time      `json:"lastSlot,omitzero"`    // newest scheduled time with a published rate
 		NextRun             time.Time      `json:"nextRun,omitzero"`     // when the next try begins
 		DurationMillis      int64          `json:"durationMillis"`       // duration of the newest try
 		Runs                uint64         `json:"runs"`                 // number of tries
-		ConsecutiveFailures int            `json:"consecutiveFailures"`  // scheduled times in a row without a rate
+		ConsecutiveFailures int            `json:"consecutiveFailures"`  // scheduled times without a rate, in a row
 		Failure             *SourceFailure `json:"failure,omitempty"`
 		Confirmed           bool           `json:"confirmed"`               // a real answer is known to parse, here or elsewhere
 		Read                int            `json:"read"`                    // rates read for the newest scheduled time
-		Accepted            int            `json:"accepted"`                // of these: accepted by the engine
-		Quarantined         int            `json:"quarantined"`             // of these: rejected, including those in quarantine
-		Repeated            int            `json:"repeated"`                // of these: already published
+		Accepted            int            `json:"accepted"`                // of Read: accepted by the engine
+		Quarantined         int            `json:"quarantined"`             // of Read: rejected, including quarantined
+		Repeated            int            `json:"repeated"`                // of Read: already published
 		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
 		Notes               []string       `json:"notes,omitempty"`         // of the newest try
-		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // when a price last changed
-		// Frozen says that no price had changed at the newest try for longer than UnchangedLimitHours.
+		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // last change of a price
+		// Frozen: at the newest try, no price had changed for longer than UnchangedLimitHours.
 		Frozen              bool         `json:"frozen"`
 		UnchangedLimitHours int64        `json:"unchangedLimitHours,omitempty"`
-		Missing             []string     `json:"missing,omitempty"` // what the source gave before and does not now
-		Quotes              []UsualQuote `json:"quotes,omitempty"`  // what is known of each quote, sorted by rate
+		Missing             []string     `json:"missing,omitempty"` // rates given before and missing now
+		Quotes              []UsualQuote `json:"quotes,omitempty"`  // usual sides of each quote, sorted by rate
 	}
-	// UsualQuote is what a source gave of one rate. It is durable.
+	// UsualQuote is the history of one rate at a source. It is durable.
 	UsualQuote struct {
 		Rate           string    `json:"rate"` // id of the rate, as in the API
 		UnchangedSince time.Time `json:"unchangedSince,omitzero"`
 		Buy            UsualSide `json:"buy"`
 		Sell           UsualSide `json:"sell"`
 	}
-	// UsualSide counts the runs (one for each scheduled time) with one side of a rate.
+	// UsualSide counts runs (one for each scheduled time) by whether a side of the rate was there.
 	UsualSide struct {
 		Usual       bool `json:"usual"`
-		Runs        int  `json:"runs"`                  // with the side, since it was last missing; at most 64
+		Runs        int  `json:"runs"`                  // runs with the side since it was last missing; at most 64
 		MissingRuns int  `json:"missingRuns,omitempty"` // runs without the side since then
 	}
 	// SourceFailure describes the newest failure of a source.
@@ -88,8 +87,8 @@ type (
 // Cluster is a cluster as seen by one of its nodes.
 type Cluster struct {
 	Cluster  string        `json:"cluster"`
-	Majority bool          `json:"majority"` // changes can be made durable
-	Since    time.Time     `json:"since"`    // when Majority last changed
+	Majority bool          `json:"majority"` // changes can become durable
+	Since    time.Time     `json:"since"`    // last change of Majority
 	Leader   string        `json:"leader,omitempty"`
 	Nodes    []ClusterNode `json:"nodes"`
 }
@@ -104,10 +103,10 @@ type ClusterNode struct {
 	Reachable    bool      `json:"reachable"`
 	SeenAt       time.Time `json:"seenAt,omitzero"`
 	Leader       bool      `json:"leader"`                 // changes go through this node
-	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from that of the responding node
+	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from the responding node's
 	Current      bool      `json:"current"`                // the node is a member, and its copy of the log is up to date
-	Record       uint64    `json:"record"`                 // sequence number of the newest record in the node's copy of the log
-	Lag          uint64    `json:"lag"`                    // number of records that it lacks
+	Record       uint64    `json:"record"`                 // sequence number of the newest record in its copy of the log
+	Lag          uint64    `json:"lag"`                    // number of records behind
 	Snapshot     uint64    `json:"snapshot"`               // sequence number of the node's newest snapshot
 }
 
@@ -131,25 +130,25 @@ func (s *Server) forgetNode(r *http.Request, body Author) (Cluster, error) {
 	return s.config.Cluster(), nil
 }
 
-// SourceRun is the result of fetching a source once at the request of an operator.
+// SourceRun is the result of fetching a source once for an operator.
 type SourceRun struct {
 	Source         string         `json:"source"`
 	DurationMillis int64          `json:"durationMillis"`
 	Pages          []SourcePage   `json:"pages"`
 	Rates          []SourceRate   `json:"rates"`
 	HistoryDays    int            `json:"historyDays"`       // past days that were read
-	Failure        *SourceFailure `json:"failure,omitempty"` // a page failed, or nothing could be published
+	Failure        *SourceFailure `json:"failure,omitempty"` // a page failed, or no rate could be published
 }
 
-// SourcePage says how a page was read.
+// SourcePage is the result of reading a page.
 type SourcePage struct {
 	Name    string         `json:"name,omitempty"`
-	Digest  string         `json:"digest,omitempty"` // SHA-256 of the document; "" = none was fetched
-	Notes   []string       `json:"notes,omitempty"`  // parts of the document that were skipped, and why
+	Digest  string         `json:"digest,omitempty"` // SHA-256 of the document; "" = not fetched
+	Notes   []string       `json:"notes,omitempty"`  // skipped parts of the document, and why
 	Failure *SourceFailure `json:"failure,omitempty"`
 }
 
-// SourceRate is a rate that was read. Reason is "" if it was accepted.
+// SourceRate is a rate read from a page. Reason is "" if it was accepted.
 type SourceRate struct {
 	InstitutionID string         `json:"institutionId"`
 	Currency      string         `json:"currency"`

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// clientShareOfCap: one client may have at most 1/clientShareOfCap of the connections in Config.MaxConns.
+	// clientShareOfCap: one client may have at most 1/clientShareOfCap of Config.MaxConns.
 	clientShareOfCap = 5
-	// clientIPv6Bits: an IPv6 client is a /64. Providers assign one to a household, whose devices choose the other bits
-	// themselves.
+	// clientIPv6Bits: an IPv6 client is a /64. Providers assign one to a household, which chooses the other bits
+	// freely.
 	clientIPv6Bits = 64
 )
 
@@ -22,14 +22,13 @@ type clientLimit struct {
 	open map[netip.Addr]int // number of open connections by keyOf
 }
 
-// newClientLimit lowers limit to maxConns/clientShareOfCap if it is higher. A limit of 0 or less means no limit.
+// newClientLimit lowers limit to at most maxConns/clientShareOfCap. 0 or less means no limit.
 func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
 	limit = max(0, min(limit, max(1, maxConns/clientShareOfCap)))
 	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
-// keyOf returns the key under which the connections of an address are counted: the address or its IPv6 prefix. It
-// returns the zero address if the connections are not limited.
+// keyOf returns the counting key of an address: the address or its IPv6 prefix. The zero address means no limit.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	if s.limit == 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
@@ -40,7 +39,7 @@ func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// acquire counts a new connection. client is a result of keyOf. It returns false if the client is at the limit.
+// acquire counts a new connection of client (a result of keyOf). It returns false if the client is at the limit.
 func (s *clientLimit) acquire(client netip.Addr) bool {
 	if !client.IsValid() {
 		return true
@@ -54,7 +53,7 @@ func (s *clientLimit) acquire(client netip.Addr) bool {
 	return true
 }
 
-// release undoes an acquire that returned true.
+// release undoes a successful acquire.
 func (s *clientLimit) release(client netip.Addr) {
 	if !client.IsValid() {
 		return

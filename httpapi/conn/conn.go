@@ -13,30 +13,29 @@ import (
 )
 
 const (
-	// lingerTime is the longest time for which Close reads on after LingerOnClose, and lingerBytesMax the number of
-	// bytes that it drops at most.
+	// lingerTime limits how long Close keeps reading after LingerOnClose, and lingerBytesMax limits the dropped bytes.
 	lingerTime     = 2 * time.Second
 	lingerBytesMax = 16 << 20
 )
 
-// Express is a function that may answer requests before fasthttp reads them. read holds the newly received bytes, which
-// begin with a request, and Express may answer the requests at their beginning. It writes the responses itself, and
-// returns the total length of the requests that it answered. fasthttp gets the remaining bytes. An error ends the
-// connection. Express runs inside Conn.Read, so fasthttp considers the connection idle meanwhile.
+// Express may answer requests before fasthttp reads them. read is newly received bytes, beginning with a request.
+// Express writes responses to the first requests in read, and returns the total length of these requests. fasthttp gets
+// the remaining bytes. An error ends the connection. Express runs inside Conn.Read, so fasthttp considers the
+// connection idle meanwhile.
 type Express func(c *Conn, read []byte) (used int, err error)
 
 // Values of Conn.state.
 const (
 	connServing   uint32 = iota // Express is not running
 	connInExpress               // Express is running
-	connClosing                 // Express is running, and Close was called meanwhile
+	connClosing                 // Express is running, and Close was called
 )
 
-// Conn is a connection that a Listener accepted. Any goroutine may call Close, also more than once. All other methods
-// are only for the goroutine that serves the connection.
+// Conn is a connection accepted by a Listener. Any goroutine may call Close, also repeatedly. All other methods are
+// only for the goroutine that serves the connection.
 type Conn struct {
 	net.Conn
-	// User belongs to the server, for what Express leaves to the handler of the request that it did not answer.
+	// User belongs to the server. Express stores the state of an unanswered request in it for the handler.
 	User any
 
 	listener  *Listener
@@ -44,7 +43,7 @@ type Conn struct {
 	peer      netip.Addr
 	clientKey netip.Addr  // of clientLimit
 	trusted   bool        // Config.ExemptClients is true for the peer
-	released  atomic.Bool // the connection no longer counts: at a shutdown fasthttp closes idle connections twice
+	released  atomic.Bool // the connection no longer counts; at a shutdown fasthttp closes idle connections twice
 	lingers   atomic.Bool // LingerOnClose was called
 	state     atomic.Uint32
 
@@ -52,21 +51,21 @@ type Conn struct {
 	seenUsed  int64 // of idleConns
 	heapIndex int   // of idleConns
 
-	readerBytes   int           // size of fasthttp's read buffer, known from its first Read
-	awaitsRequest bool          // fasthttp has read whole requests only, so that the next byte begins a request
-	gotOneHead    bool          // since its buffer was empty, fasthttp has read exactly one head
+	readerBytes   int           // size of fasthttp's read buffer, learned from its first Read
+	awaitsRequest bool          // fasthttp has read whole requests only: the next byte begins a request
+	gotOneHead    bool          // fasthttp has read exactly one head since its buffer was empty
 	used          bool          // a byte has been received
-	deadlinesSet  time.Duration // when Extend last set the deadlines
+	deadlinesSet  time.Duration // last time that Extend set the deadlines
 	pieces        [2][]byte     // of WriteBoth
-	unwritten     net.Buffers   // the part of pieces that is not written yet
-	writeErr      error         // of the first write that failed
+	unwritten     net.Buffers   // unwritten part of pieces
+	writeErr      error         // of the first failed write
 }
 
-// Peer returns the remote address without a zone. It returns an IPv4-mapped IPv6 address as IPv4. For connections other
-// than TCP it returns the zero address.
+// Peer returns the remote address without a zone. An IPv4-mapped IPv6 address becomes IPv4. Without TCP the result is
+// the zero address.
 func (c *Conn) Peer() netip.Addr { return c.peer }
 
-// PeerOf returns the address of a peer in the form of Conn.Peer.
+// PeerOf returns a peer's address in the form of Conn.Peer.
 func PeerOf(addr net.Addr) netip.Addr {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -76,26 +75,25 @@ func PeerOf(addr net.Addr) netip.Addr {
 	return ip.Unmap()
 }
 
-// Trusted reports whether Config.ExemptClients is true for the peer: it is a trusted proxy.
+// Trusted reports whether the peer is a trusted proxy (Config.ExemptClients).
 func (c *Conn) Trusted() bool { return c.trusted }
 
 // Used reports whether the client has sent anything. Browsers open connections that they may never use.
 func (c *Conn) Used() bool { return c.used }
 
-// Now returns the time since the listener began. It takes half the time of time.Now.
+// Now returns the time since the listener's start. It takes half the time of time.Now.
 func (c *Conn) Now() time.Duration { return c.listener.now() }
 
-// MarkCounted notes that the current response counts against a quota. At the cap of connections, those whose newest
-// counted response is the longest ago are closed first. Otherwise a client could keep its connections with free
-// requests.
+// MarkCounted notes that the current response counts against a quota. At the cap, the connection with the oldest
+// counted response is closed first. Otherwise a client could keep its connections with free requests.
 func (c *Conn) MarkCounted() { c.idle.last = int64(c.Now()) }
 
-// Read implements net.Conn. It does not return the requests that Express has answered.
+// Read implements net.Conn. It omits requests answered by Express.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.readerBytes == 0 {
 		c.readerBytes = len(b)
 	}
-	emptyBuffer := len(b) == c.readerBytes // fasthttp has consumed all bytes that it got before
+	emptyBuffer := len(b) == c.readerBytes // fasthttp has consumed all earlier bytes
 	for {
 		n, err := c.receive(b, emptyBuffer)
 		if n > 0 && emptyBuffer && c.awaitsRequest && c.listener.config.Express != nil {
@@ -105,14 +103,14 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		c.awaitsRequest, c.gotOneHead = false, emptyBuffer && isOneHead(b[:n])
 		if err == io.EOF && !emptyBuffer { //nolint:errorlint // Read returns it unwrapped, and must pass it on so
-			err = io.ErrUnexpectedEOF // at io.EOF fasthttp would not write the responses in its buffer
+			err = io.ErrUnexpectedEOF // at io.EOF fasthttp would not write its buffered responses
 		}
 		return n, err
 	}
 }
 
-// EndRequest must be called when fasthttp has read a request without a body, and the connection is to stay open.
-// Express then gets the next request, unless fasthttp may already have a part of it.
+// EndRequest must be called when fasthttp has read a request without a body and the connection stays open. Express then
+// gets the next request, unless fasthttp may already have a part of it.
 func (c *Conn) EndRequest() { c.awaitsRequest = c.gotOneHead }
 
 func isOneHead(read []byte) bool {
@@ -120,7 +118,7 @@ func isOneHead(read []byte) bool {
 	return len(read) >= len(end) && bytes.Index(read, []byte(end)) == len(read)-len(end)
 }
 
-// receive reads from the network. The connection counts as idle meanwhile if mayBeIdle is true.
+// receive reads from the network. With mayBeIdle, the connection counts as idle meanwhile.
 func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 	if mayBeIdle && !c.idle.begin() {
 		return 0, net.ErrClosed
@@ -134,13 +132,13 @@ func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 		c.noteReadError(err)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// fasthttp formats the error. The addresses of a net.OpError would double the stack, which the goroutine keeps.
+		// fasthttp formats the error. The addresses of a net.OpError would double the goroutine's stack for good.
 		err = os.ErrDeadlineExceeded
 	}
 	return n, err
 }
 
-// noteReadError prepares the connection for the response to a client that does not speak TLS: an error in plain text.
+// noteReadError prepares a plain-text error response to a client that does not speak TLS.
 func (c *Conn) noteReadError(err error) {
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) && header.Conn != nil {
@@ -148,8 +146,8 @@ func (c *Conn) noteReadError(err error) {
 	}
 }
 
-// answerExpress calls Express with the bytes that were just read. It moves the bytes that Express did not use to the
-// beginning of read, and returns their number.
+// answerExpress calls Express with new bytes. It moves the unused bytes to the beginning of read, and returns their
+// number.
 func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	if !c.state.CompareAndSwap(connServing, connInExpress) {
 		return 0, net.ErrClosed
@@ -165,8 +163,8 @@ func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	return remaining, err
 }
 
-// Extend gives the client a whole read and write timeout from now on, as fasthttp does for the requests that it reads.
-// To set a deadline takes long, so a deadline that is a little too early is good enough.
+// Extend renews the full read and write timeouts, as fasthttp does for its requests. Setting a deadline is slow, so
+// Extend accepts a deadline that is slightly too early.
 func (c *Conn) Extend(now time.Duration) {
 	c.idle.last = int64(now)
 	config, began := &c.listener.config, c.listener.began
@@ -178,8 +176,8 @@ func (c *Conn) Extend(now time.Duration) {
 	_ = c.Conn.SetWriteDeadline(began.Add(now + config.WriteTimeout))
 }
 
-// Write implements net.Conn. After a write that failed it fails at once: a client that does not read would otherwise
-// hold the connection for another timeout, until it does not read the error response either.
+// Write implements net.Conn. After a failed write it fails at once. Otherwise a client that does not read would hold
+// the connection for a second timeout, during the error response.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.writeErr != nil {
 		return 0, c.writeErr
@@ -188,7 +186,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, c.noteWrite(err)
 }
 
-// WriteBoth writes two pieces without copying them into one.
+// WriteBoth writes two pieces without concatenating them.
 func (c *Conn) WriteBoth(first, second []byte) error {
 	c.pieces = [2][]byte{first, second}
 	c.unwritten = c.pieces[:]
@@ -204,13 +202,12 @@ func (c *Conn) noteWrite(err error) error {
 	return err
 }
 
-// LingerOnClose makes Close read on for a while, because the client may still be sending the body of a request that
-// is answered already. If the descriptor were closed with bytes unread, the kernel would send a reset, and the client
-// could lose the response.
+// LingerOnClose makes Close keep reading for a while, because the client may still be sending the body of an answered
+// request. Closing with unread bytes makes the kernel send a reset, and the client could lose the response.
 func (c *Conn) LingerOnClose() { c.lingers.Store(c.tcp != nil) }
 
-// Close implements net.Conn. If Express is running, Close does not wait: the connection is closed after the response.
-// It releases the permit after it has closed the descriptor, so that there are never more descriptors than permits.
+// Close implements net.Conn. It does not wait for a running Express: the connection is then closed after the response.
+// Close releases the permit after the descriptor, so that there are never more descriptors than permits.
 func (c *Conn) Close() error {
 	if c.state.CompareAndSwap(connInExpress, connClosing) {
 		return nil
@@ -223,7 +220,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// linger ends the responses, and drops what the client sends until it closes its side.
+// linger ends the responses, and drops incoming bytes until the client closes its side.
 func (c *Conn) linger() {
 	if secure, ok := c.Conn.(*tls.Conn); ok {
 		_ = secure.CloseWrite() // a failed write shows in the reads below
@@ -239,7 +236,7 @@ func (c *Conn) linger() {
 	}
 }
 
-// abort closes an idle connection. It closes the descriptor below TLS, because to send the close alert could block.
+// abort closes an idle connection. It closes the descriptor below TLS, because sending the close alert could block.
 func (c *Conn) abort() {
 	if c.tcp != nil {
 		_ = c.tcp.Close()
@@ -249,7 +246,7 @@ func (c *Conn) abort() {
 	c.release()
 }
 
-// release gives back the permit of the connection. Only the first call has an effect.
+// release returns the connection's permit. Only the first call has an effect.
 func (c *Conn) release() {
 	if !c.released.CompareAndSwap(false, true) {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Results of Malformed: why a request must be rejected. They are for the message of a malformed_request error.
+// Results of Malformed: reasons for rejecting a request, for the message of a malformed_request error.
 const (
 	reasonVersion     = "The protocol version must be HTTP/1.1 or HTTP/1.0."
 	reasonTarget      = "The request target must be a path that begins with '/', or an absolute http or https URL without user information."
@@ -27,25 +27,24 @@ const (
 	reasonBodyForRead = "GET and HEAD requests must not carry a body."
 )
 
-// Malformed returns a sentence that says why the request must be rejected, or "". The caller must then answer 400
-// malformed_request and close the connection, because it is unknown where the next request begins.
+// Malformed returns a sentence with the reason for rejecting the request, or "". The caller must then answer 400
+// malformed_request and close the connection, because the start of the next request is unknown.
 //
-// Malformed rejects requests that fasthttp accepts in spite of RFC 9110 and RFC 9112, such as those with two lengths,
-// bare LF, folded lines, HTTP/2.0, or user information in Host. It leaves some checks to fasthttp: the bytes of header
+// Malformed rejects requests that fasthttp accepts against RFC 9110 and RFC 9112, such as those with two lengths, bare
+// LF, folded lines, HTTP/2.0, or user information in Host. It leaves these checks to fasthttp: the bytes of header
 // names and values, the method, and a second Host or Content-Length. testdata/raw has a case for each check, so that a
 // test fails if a new version of fasthttp drops one.
 //
 // Beyond the RFCs, Malformed rejects a body on GET and HEAD, and a repeated Authorization or Content-Type, because
 // proxies and servers disagree about them.
 //
-// A request with a Transfer-Encoding that is not malformed is for the caller to refuse, see HeadInfo.Chunked: then only
-// Content-Length says where a body ends, and there is no chunked body whose end two parsers could see in two places.
+// The caller must refuse a request with Transfer-Encoding (HeadInfo.Chunked). Then only Content-Length determines the
+// end of a body, and two parsers cannot disagree about the end of a chunked one.
 //
 // fasthttp ignores some forms of "Connection: close", such as "Close" and "te, close". For these, Malformed sets
 // "Connection: close" on the response.
 //
-// Malformed runs on every request, in one pass and without allocation. It stores in f the headers that the handler
-// needs.
+// Malformed runs on every request, in one pass and without allocation. It stores the handler's headers in f.
 func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
 	isHTTP11 := header.IsHTTP11()
@@ -70,8 +69,8 @@ func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	return f.checkBody(isHTTP11, header.IsGet() || header.IsHead())
 }
 
-// checkTarget returns why a request target must be rejected, or "". It accepts the origin form, the absolute form, and
-// the asterisk with OPTIONS. It does not check percent-encoding.
+// checkTarget returns the reason for rejecting a request target, or "". It accepts the origin form, the absolute form,
+// and the asterisk with OPTIONS. It does not check percent-encoding.
 func checkTarget(method, target []byte) string {
 	if !visibleTarget(target) {
 		return reasonTargetByte
@@ -98,7 +97,7 @@ func checkTarget(method, target []byte) string {
 	return ""
 }
 
-// visibleTarget reports whether a target is not empty and has only visible ASCII characters except '#'.
+// visibleTarget reports whether a target is not empty and consists of visible ASCII characters except '#'.
 func visibleTarget(target []byte) bool {
 	if len(target) == 0 {
 		return false
@@ -117,8 +116,8 @@ func visibleTarget(target []byte) bool {
 	return true
 }
 
-// visibleWord reports whether eight bytes are visible ASCII characters except '#'. It does not find which byte is bad:
-// a borrow in the subtraction can also mark the byte after a bad one.
+// visibleWord reports whether eight bytes are visible ASCII characters except '#'. Its mask does not identify the bad
+// byte: a borrow in the subtraction can also mark the next one.
 func visibleWord(word uint64) bool {
 	const (
 		ones  = 0x0101010101010101
@@ -131,7 +130,7 @@ func visibleWord(word uint64) bool {
 	return bad&highs == 0
 }
 
-// Bits of HeadInfo.seen: the headers that must not be repeated.
+// Bits of HeadInfo.seen, for headers that must not be repeated.
 const (
 	seenHost = 1 << iota
 	seenAuthorization
@@ -140,7 +139,7 @@ const (
 	seenCoding
 )
 
-// HeadInfo holds the headers that the handler needs or that Malformed checks. The slices point into the request.
+// HeadInfo holds the headers for the handler and for Malformed. The slices alias the request.
 type HeadInfo struct {
 	Authorization       []byte // nil without the header
 	HasAuthorization    bool
@@ -159,11 +158,10 @@ type HeadInfo struct {
 // HasBody reports whether the request has a body.
 func (f *HeadInfo) HasBody() bool { return f.body }
 
-// Chunked reports whether the request has the header Transfer-Encoding. The caller must refuse it, and close the
-// connection.
+// Chunked reports whether the request has a Transfer-Encoding. The caller must then refuse it and close the connection.
 func (f *HeadInfo) Chunked() bool { return f.seen&seenCoding != 0 }
 
-// scan returns why the header lines must be rejected, or "". raw ends with an empty line, or is empty if there are no
+// scan returns the reason for rejecting the header lines, or "". raw ends with an empty line, or is empty without
 // headers.
 func (f *HeadInfo) scan(raw []byte) string {
 	for len(raw) > 0 {
@@ -196,8 +194,8 @@ func (f *HeadInfo) scan(raw []byte) string {
 	return ""
 }
 
-// noteHeader stores the headers that Malformed and the handler need. It compares the length of a name first, which
-// excludes nearly all other headers cheaply.
+// noteHeader stores the headers for Malformed and the handler. It compares the length of a name first, which excludes
+// nearly all other headers cheaply.
 func (f *HeadInfo) noteHeader(name, value []byte) string {
 	var bit uint8
 	switch len(name) {
@@ -240,7 +238,7 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 	return ""
 }
 
-// checkHost returns why the Host header must be rejected, or "". In HTTP/1.0 it may be missing or empty.
+// checkHost returns the reason for rejecting the Host header, or "". In HTTP/1.0 it may be missing or empty.
 func (f *HeadInfo) checkHost(isHTTP11 bool) string {
 	if len(f.host) == 0 {
 		if isHTTP11 {
@@ -254,8 +252,8 @@ func (f *HeadInfo) checkHost(isHTTP11 bool) string {
 	return ""
 }
 
-// checkBody returns why the Content-Length or Transfer-Encoding must be rejected, or "". The request has at least one
-// of the two.
+// checkBody returns the reason for rejecting the Content-Length or Transfer-Encoding, or "". The request has at least
+// one of the two.
 func (f *HeadInfo) checkBody(isHTTP11, isGetOrHead bool) string {
 	chunked := f.seen&seenCoding != 0
 	if chunked && f.seen&seenLength != 0 {
@@ -297,8 +295,8 @@ func listsClose(value []byte) bool {
 }
 
 // validHost reports whether b is a host name, an IPv4 address or an IPv6 address in brackets, with an optional port.
-// RFC 3986 allows more characters, such as ',' and '%', but real host names do not have them. A list of two hosts comes
-// from a faulty proxy.
+// Real host names do not contain the other characters that RFC 3986 allows, such as ',' and '%'. A list of two hosts
+// comes from a faulty proxy.
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
 		end := bytes.IndexByte(b, ']')
@@ -317,8 +315,8 @@ func isHostByte(c byte) bool {
 		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// validIPv6 checks only which bytes an address has; fasthttp parses it. A zone ("%25eth0") is rejected, because it has
-// no meaning on another machine.
+// validIPv6 checks only the bytes of an address; fasthttp parses it. It rejects a zone ("%25eth0"), which is
+// meaningless on another machine.
 func validIPv6(b []byte) bool {
 	colons := 0
 	for _, c := range b {

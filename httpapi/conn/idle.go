@@ -6,24 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// evicted is the value of idleState.since after idleConns has chosen the connection to be closed.
+// evicted marks in idleState.since a connection chosen for closing.
 const evicted int64 = -1
 
-// idleState says since when a connection has waited for a request.
+// idleState tells how long a connection has waited for a request.
 type idleState struct {
 	since atomic.Int64 // 0: a request is being read or answered; or evicted; else the value of last
-	last  int64        // when the newest response that counted was ready, or the connection was accepted: nanoseconds since Listener.began
+	last  int64        // nanoseconds since Listener.began of the newest counted response, or of the accept
 }
 
-// begin notes that the connection waits for a request. It returns false if the connection is to be closed.
+// begin notes that the connection waits for a request. It returns false if the connection must be closed.
 func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.last)) }
 
-// end notes that the first bytes of a request have arrived. It returns false if the connection is to be closed.
+// end notes the first bytes of a request. It returns false if the connection must be closed.
 func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
 
-// idleConns finds the open connection that has been idle longest. It is a heap by the time at which each connection was
-// last seen to be used, so requests do not write to it: a connection may have been used since, but not before. evict
-// looks again only at the oldest.
+// idleConns finds the connection that has been idle longest. It is a heap by the last known use of each connection.
+// Requests do not write to the heap, so a connection may have been used later than known, but never earlier. evict
+// therefore checks the oldest connections again.
 type idleConns struct {
 	mu   sync.Mutex
 	open connHeap
@@ -45,8 +45,8 @@ func (s *idleConns) remove(c *Conn) {
 	heap.Remove(&s.open, c.heapIndex)
 }
 
-// evict chooses the connection that has been idle longest. The caller must close it. evict returns nil if it finds no
-// idle connection in evictStepsMax steps. A connection that it finds busy counts as used at that time.
+// evict chooses the connection that has been idle longest. The caller must close it. It returns nil if the first
+// evictStepsMax connections are not idle. It records the present time as the use of a busy connection.
 func (s *idleConns) evict(now int64) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

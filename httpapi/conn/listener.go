@@ -18,37 +18,36 @@ import (
 )
 
 const (
-	// acceptPauseMin is the pause after the first of consecutive shortage errors (lack of file descriptors or memory,
-	// see isShortage), and after an error of a single connection (isConnError).
+	// acceptPauseMin is the pause after an error of a single connection (isConnError), and after the first of
+	// consecutive shortage errors (isShortage: too few file descriptors or memory).
 	acceptPauseMin = 5 * time.Millisecond
-	// acceptPauseMax is the longest pause after a shortage error. A node must accept connections again within two
+	// acceptPauseMax is the maximum pause after a shortage error. A node must accept connections again within two
 	// seconds of the end of a shortage.
 	acceptPauseMax = time.Second
-	// logInterval is the shortest time between two log lines of a kind.
+	// logInterval is the minimum time between two log lines of a kind.
 	logInterval = time.Minute
 )
 
-// sendBufferBytes limits the kernel's send buffer of a connection. The buffer could grow to megabytes if a client does
-// not read responses.
+// sendBufferBytes limits the kernel's send buffer of a connection. Otherwise it could grow to megabytes for a client
+// that does not read responses.
 const sendBufferBytes = 128 << 10
 
-// roomPause is the time between two searches for an idle connection while all are busy.
+// roomPause is the time between two searches for an idle connection.
 const roomPause = 10 * time.Millisecond
 
 // Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the cap: the largest number of open connections. At the cap a new connection replaces the one that
+	// MaxConns is the cap: the maximum number of open connections. At the cap a new connection replaces the one that
 	// has been idle longest. While none is idle, new connections wait.
 	//
 	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
 	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
 	// own 503.
 	MaxConns int
-	// MaxConnsPerClient is the largest number of open connections of one client, which is an IPv4 address or an IPv6
-	// /64 prefix. Values above a fifth of MaxConns count as a fifth. 0 or less means no limit. Connections beyond the
-	// limit are closed at once.
+	// MaxConnsPerClient is the maximum number of open connections of one client (an IPv4 address or an IPv6 /64
+	// prefix). It is limited to a fifth of MaxConns. 0 or less means no limit. Excess connections are closed at once.
 	MaxConnsPerClient int
-	// ExemptClients reports whether MaxConnsPerClient does not apply to an address, such as that of a proxy.
+	// ExemptClients reports whether an address, such as a proxy's, is exempt from MaxConnsPerClient.
 	ExemptClients func(netip.Addr) bool
 	// IdleTimeout and WriteTimeout are those of the fasthttp.Server.
 	IdleTimeout, WriteTimeout time.Duration
@@ -56,33 +55,32 @@ type Config struct {
 	TLS *tls.Config
 	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// Log gets at most one line a minute when Accept fails, and one about clients at MaxConnsPerClient. It may be nil.
+	// Log gets at most one line a minute about errors of Accept, and one about clients at MaxConnsPerClient. It may be
+	// nil.
 	Log *slog.Logger
 	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
 	Counts *Counts
-	// OnShortage is called for each error of Accept because of a lack of file descriptors or memory. It must not block,
-	// and may be nil.
+	// OnShortage is called for each error of Accept for lack of file descriptors or memory. It must not block. It may
+	// be nil.
 	OnShortage func()
 }
 
 // Counts counts the connections of any number of listeners.
 type Counts struct {
 	Open            atomic.Int64  // currently open
-	Accepted        atomic.Uint64 // includes those that were closed at once
+	Accepted        atomic.Uint64 // including those closed at once
 	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
 	IdleClosed      atomic.Uint64 // closed at the cap while idle, for a new connection
 	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
 }
 
-// Listen wraps ln in a Listener, whose Accept returns connections of type *Conn. Close ends every call of Accept with
-// net.ErrClosed.
+// Listen wraps ln in a Listener with connections of type *Conn. Close ends every call of Accept with net.ErrClosed.
 //
-// Accept retries after temporary errors, because fasthttp stops at an error. If file descriptors or memory are short
-// (EMFILE, ENFILE, ENOBUFS, ENOMEM), it retries with pauses that double from 5 ms to 1 s. If a connection failed before
-// it was accepted (ECONNABORTED, EPROTO and the network errors of accept(2)), it retries after 5 ms. It returns all
-// other errors.
+// Accept retries after temporary errors, because fasthttp stops at an error. Without file descriptors or memory
+// (EMFILE, ENFILE, ENOBUFS, ENOMEM), the pauses double from 5 ms to 1 s. If a connection failed before its accept
+// (ECONNABORTED, EPROTO and the network errors of accept(2)), the pause is 5 ms. All other errors are returned.
 func Listen(ln net.Listener, c Config) *Listener {
 	if c.OnShortage == nil {
 		c.OnShortage = func() {}
@@ -107,7 +105,7 @@ func Listen(ln net.Listener, c Config) *Listener {
 type Listener struct {
 	net.Listener
 	config      Config
-	began       time.Time     // when Listen was called; idle connections are ordered by the time since then
+	began       time.Time     // time of Listen; idle connections are ordered by the time since then
 	permits     chan struct{} // one token for each connection
 	clientLimit *clientLimit
 	idle        idleConns
@@ -120,8 +118,8 @@ type Listener struct {
 
 func (l *Listener) now() time.Duration { return time.Since(l.began) } //nolint:forbidigo // deadlines are in real time
 
-// Accept waits for a connection whose client is below its limit. At the cap it closes an idle connection for it, or
-// waits until one is idle or closed; further connections wait in the kernel's backlog meanwhile.
+// Accept returns a connection of a client below its limit. At the cap it closes an idle connection, or waits until one
+// is idle or closed. Meanwhile further connections wait in the kernel's backlog.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.acceptRetrying()
@@ -142,12 +140,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom takes a permit, the right to one connection below the cap.
+// makeRoom takes a permit for one connection below the cap.
 func (l *Listener) makeRoom() error {
 	for !l.tryAcquire() {
 		if c := l.idle.evict(int64(l.now())); c != nil {
 			l.config.Counts.IdleClosed.Add(1)
-			c.abort() // the goroutine that serves the connection gets an error
+			c.abort() // the goroutine that serves it gets an error
 			continue
 		}
 		select {
@@ -170,7 +168,7 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// admit returns the Conn for an accepted connection. It closes the connection and returns nil if the client is at its
+// admit returns the Conn of an accepted connection. It closes the connection and returns nil if the client is at its
 // limit, or if TLS is configured and the connection is not TCP.
 func (l *Listener) admit(conn net.Conn) *Conn {
 	peer := PeerOf(conn.RemoteAddr())
@@ -204,7 +202,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 			l.config.Counts.Accepted.Add(1)
 			return conn, nil
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) { // of stopAccepting
+		if errors.Is(err, os.ErrDeadlineExceeded) { // set by stopAccepting
 			_ = l.Close()
 			return nil, net.ErrClosed
 		}
@@ -231,7 +229,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// logRefusal logs that connections of clients at their limit are closed.
+// logRefusal logs the closing of connections of clients at their limit.
 func (l *Listener) logRefusal(peer netip.Addr) {
 	if events := l.refusals.count(l.now()); events > 0 {
 		l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
@@ -240,13 +238,13 @@ func (l *Listener) logRefusal(peer netip.Addr) {
 	}
 }
 
-// eventLog counts events, of which one log line in each logInterval tells.
+// eventLog counts events between log lines, at least logInterval apart.
 type eventLog struct {
 	events int           // since the last line
 	next   time.Duration // earliest time of the next line
 }
 
-// count counts an event. It returns the number of events that a line written now is about, or 0 if none is due.
+// count counts an event. If a line is due now, it returns the number of events for that line, else 0.
 func (e *eventLog) count(now time.Duration) (events int) {
 	e.events++
 	if now < e.next {
@@ -257,7 +255,7 @@ func (e *eventLog) count(now time.Duration) (events int) {
 	return events
 }
 
-// Close ends all calls of Accept. It does not close connections. Every call of Close returns the result of the first.
+// Close ends all calls of Accept. It leaves connections open. Further calls return the first result.
 func (l *Listener) Close() error {
 	l.closeOnce.Do(func() {
 		close(l.closed)
@@ -267,17 +265,17 @@ func (l *Listener) Close() error {
 }
 
 const (
-	// acceptGrace is the time for which a stopping listener still accepts connections. Those that the kernel has
-	// accepted, and the listener has not, would get a reset.
+	// acceptGrace is how long a stopping listener still accepts connections. A connection accepted by the kernel but
+	// not by the listener would get a reset.
 	acceptGrace = 10 * time.Millisecond
-	// drainGrace is the longest wait for requests that clients have already sent. If a connection were closed before
-	// its request was read, the client would get an error.
+	// drainGrace is the maximum wait for requests already sent. A client would get an error if its connection were
+	// closed before its request was read.
 	drainGrace = 250 * time.Millisecond
 	// drainPause is the interval between checks for open connections.
 	drainPause = 5 * time.Millisecond
 )
 
-// stopAccepting closes the listener when it has accepted what was waiting.
+// stopAccepting accepts the waiting connections, and closes the listener.
 func (l *Listener) stopAccepting() {
 	timed, ok := l.Listener.(interface {
 		SetDeadline(deadline time.Time) error
@@ -297,8 +295,8 @@ func (l *Listener) drained() bool {
 	}
 }
 
-// DrainListeners closes the listeners and waits until no connection is open, but no longer than drainGrace. Then it
-// closes the idle connections.
+// DrainListeners closes the listeners, and waits up to drainGrace until no connection is open. Then it closes the idle
+// connections.
 func DrainListeners(stop context.Context, listeners []*Listener) {
 	ctx, cancel := context.WithTimeout(stop, drainGrace)
 	defer cancel()
@@ -314,10 +312,10 @@ func DrainListeners(stop context.Context, listeners []*Listener) {
 		}
 	}
 	for _, l := range listeners {
-		_ = l.Close() // fasthttp closes it again, and gets the same error
+		_ = l.Close() // fasthttp closes it again and gets the same error
 		for _, c := range l.idle.all() {
 			if since := c.idle.since.Load(); stop.Err() == nil && since > 0 && c.idle.since.CompareAndSwap(since, evicted) {
-				_ = c.Close() // the goroutine that serves the connection gets an error
+				_ = c.Close() // the goroutine that serves it gets an error
 			}
 		}
 	}
@@ -329,8 +327,8 @@ func isShortage(err error) bool {
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)
 }
 
-// isConnError reports whether an error of Accept means that a single connection failed before it was accepted. The
-// manual page accept(2) says of such errors: "treat them like EAGAIN by retrying".
+// isConnError reports whether an error of Accept concerns a single connection that failed before its accept. The manual
+// page accept(2) says of such errors: "treat them like EAGAIN by retrying".
 func isConnError(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

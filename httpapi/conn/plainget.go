@@ -7,13 +7,13 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// PlainGet is the head of a plain GET request: one with nothing in it that fasthttp or Malformed could reject, that
-// has no body, and after which the connection stays open. Nearly all requests are like this. The slices point into
-// the bytes that ParsePlainGet got; a missing header is nil.
+// PlainGet is the head of a plain GET request. It contains nothing that fasthttp or Malformed could reject, has no
+// body, and leaves the connection open. Nearly all requests are like this. The slices alias ParsePlainGet's argument; a
+// missing header is nil.
 type PlainGet struct {
 	Target                                                    []byte
 	Authorization, AcceptEncoding, IfNoneMatch, XForwardedFor []byte
-	Length                                                    int // of the head in bytes
+	Length                                                    int // length of the head in bytes
 }
 
 const (
@@ -21,9 +21,9 @@ const (
 	plainVersion   = " HTTP/1.1"
 )
 
-// ParsePlainGet parses the head at the beginning of read. It returns false if the head is not complete or not that of a
-// plain GET; this says nothing about whether the request is valid. It must accept only what fasthttp and Malformed
-// (guard.go) accept, and end the head where they do, so each rule here is at least as strict as theirs.
+// ParsePlainGet parses the head at the beginning of read. False means an incomplete head or another kind of request,
+// valid or not. Danger: it must accept only heads that fasthttp and Malformed (guard.go) accept, and find the same end.
+// So each rule here is at least as strict as theirs.
 func ParsePlainGet(read []byte) (g PlainGet, ok bool) {
 	line, length := plainLine(read)
 	target, isHTTP11 := bytes.CutSuffix(line, []byte(plainVersion))
@@ -85,8 +85,8 @@ func ParsePlainGet(read []byte) (g PlainGet, ok bool) {
 	}
 }
 
-// plainLine returns the line at the beginning of b without its CR LF, and its length with CR LF. Without such a line
-// the length is 0.
+// plainLine returns the first line of b without its CR LF, and its length with CR LF. The length is 0 without a
+// complete line.
 func plainLine(b []byte) (line []byte, length int) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 1 || b[end-1] != '\r' {
@@ -95,8 +95,7 @@ func plainLine(b []byte) (line []byte, length int) {
 	return b[:end-1], end + 1
 }
 
-// isFramingName reports whether a header says how a request is delimited, or is one that fasthttp or the handler
-// checks.
+// isFramingName reports whether a header delimits a request, or is checked by fasthttp or the handler.
 func isFramingName(name []byte) bool {
 	for _, framing := range []string{"te", "trailer", "expect", "content-type", "content-length", "transfer-encoding"} {
 		if fields.EqualFold(name, framing) {
@@ -106,7 +105,8 @@ func isFramingName(name []byte) bool {
 	return false
 }
 
-// tokenLength returns the number of letters, digits, '-' and '_' at the beginning of b. Names of other bytes are rare.
+// tokenLength returns the number of letters, digits, '-' and '_' at the beginning of b. Names with other bytes are
+// rare.
 func tokenLength(b []byte) int {
 	n := 0
 	for n < len(b) && plainNameBytes[b[n]] {

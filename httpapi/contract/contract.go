@@ -19,7 +19,7 @@ const (
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
 	typeLinkset  = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
-	typeMarkdown = "text/plain; charset=utf-8" // for Markdown: browsers show a document of this type
+	typeMarkdown = "text/plain; charset=utf-8" // browsers show Markdown of this type
 )
 
 //go:embed openapi.yaml
@@ -34,29 +34,28 @@ var llmsText string
 //go:embed api-catalog.json
 var catalogText string
 
-// Texts in the documents that stand for the URL of the node. Config.PublicURL replaces them. If it is
-// "", baseServer is removed and the others stay as they are.
+// Placeholders for the node's URL in the documents. Config.PublicURL replaces them. If it is "", baseServer is removed
+// and the others stay.
 const (
 	yamlServer = "  - url: /"
 	jsonServer = `"url": "/"`
 	baseServer = "{base}"
 )
 
-// Config says what the documents tell about their node.
+// Config describes the node for its documents.
 type Config struct {
-	// PublicURL is the origin of the node, such as https://api.example.com. If it is "", links in the documents are
-	// relative.
+	// PublicURL is the origin of the node, such as https://api.example.com. "" makes links in the documents relative.
 	PublicURL string
 	Limits    Limits
-	// KeysRequired returns the time from which every request needs an API key, zero = no time is announced. Clock says
-	// whether that time has come.
+	// KeysRequired returns the time from which every request needs an API key; zero = not announced. Clock returns the
+	// present time.
 	KeysRequired func() time.Time
 	Clock        func() time.Time
-	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
+	// Admit counts a request for its client. false means that the client is at a limit and must wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 }
 
-// Limits are the default quotas of the node.
+// Limits are the node's default quotas.
 type Limits struct {
 	On          bool // false: the node has no limits
 	Day, Minute int  // requests of a caller
@@ -86,7 +85,7 @@ func (c *Config) documents() []*document {
 	}
 }
 
-// Sentences of the documents that are true of a node with the default quotas that has announced nothing.
+// Sentences of the documents for a node with the default quotas and without an announcement.
 const (
 	keySentence     = "No key is needed today."
 	limitsSentence  = "1,000 requests a day, which begins at midnight in Santo Domingo, and 60 in any 60 seconds."
@@ -94,7 +93,7 @@ const (
 	llmsLimitPhrase = "1,000 requests a day and 60 in any 60 seconds."
 )
 
-// localText replaces the sentences about keys and limits by those that are true of this node now.
+// localText replaces the sentences about keys and limits by those for this node at present.
 func (c *Config) localText(text string, k keyState) string {
 	var pairs []string
 	switch {
@@ -113,7 +112,7 @@ func (c *Config) localText(text string, k keyState) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// thousands formats a number with commas, as the documents do.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -122,10 +121,10 @@ func thousands(n int) string {
 	return text
 }
 
-// keyState says from when API keys are required.
+// keyState tells when API keys are required.
 type keyState struct {
-	from     string // "" = no time is announced
-	required bool   // the time has come
+	from     string // "" = not announced
+	required bool   // the announced time has passed
 }
 
 func (c *Config) keyState() keyState {

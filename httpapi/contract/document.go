@@ -8,13 +8,13 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// A document changes only with the version of the program, or when keys are announced or required, so a cache may
-// keep it for an hour.
+// A document changes only with the program's version, or when keys are announced or required. A cache may keep it for
+// an hour.
 const cacheControl = "public, max-age=3600"
 
 type document struct {
 	path, mediaType string
-	text            string // with the sentences that Config.localText replaces
+	text            string // includes the sentences that Config.localText replaces
 	config          *Config
 	newest          atomic.Pointer[content]
 }
@@ -25,7 +25,7 @@ type content struct {
 	body *rendered.Body
 }
 
-// content returns the content for the present keyState. It makes it once.
+// content returns the content for the present keyState, and caches it.
 func (d *document) content() *content {
 	keys := d.config.keyState()
 	if newest := d.newest.Load(); newest != nil && newest.keys == keys {

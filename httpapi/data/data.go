@@ -22,13 +22,13 @@ type Config struct {
 	Logger    *slog.Logger
 	PublicURL string // origin of the site, such as https://tasas.example.do; links in feeds begin with it
 
-	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
+	// Admit counts a request for its client. false means that the client is at a limit and must wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 
 	bodies *rendered.Cache[string, *rendered.Body] // by name of the file
 }
 
-// How long a file is served before it is made again, and how long caches may keep it.
+// How long a file is served before it is generated again, and how long caches may keep it.
 const (
 	latestKept        = time.Second
 	latestCache       = "public, max-age=60"
@@ -38,9 +38,9 @@ const (
 	firstYear         = 1990 // the central bank publishes no older rates of the dollar
 	typeCSV           = "text/csv; charset=utf-8"
 	typeJSON          = "application/json"
-	queryItemPagesMax = 500 // most result pages read for one query, far more than a day has
+	queryItemPagesMax = 500 // maximum number of result pages for one query, far more than a day has
 
-	// Limits of the files that are kept. There is one for each currency, institution and year, so few are dropped.
+	// Limits of the kept files. There is one for each currency, institution and year, so few are dropped.
 	filesMax = 1024
 	bytesMax = 64 << 20 // not compressed
 )
@@ -54,7 +54,7 @@ func Register(mux *http.ServeMux, c Config) {
 	mux.Handle("/data/history.csv", c.file("history.csv", typeCSV, historyCache, historyKept, c.recentHistory))
 	mux.Handle("/data/history/{name}", c.named(c.year))
 	mux.Handle("/feeds/{name}", c.named(c.feed))
-	mux.HandleFunc("/en/feeds/{name}", func(w http.ResponseWriter, r *http.Request) { // they had two languages once
+	mux.HandleFunc("/en/feeds/{name}", func(w http.ResponseWriter, r *http.Request) { // old addresses: feeds once had two languages
 		w.Header().Set("Location", "/feeds/"+url.PathEscape(r.PathValue("name")))
 		w.WriteHeader(http.StatusMovedPermanently)
 	})
@@ -75,7 +75,7 @@ func (c *Config) year(name string) http.Handler {
 	return c.file(name, typeCSV, historyCache, kept, func() ([]byte, error) { return c.yearHistory(year) })
 }
 
-// named returns a handler for the files of a folder. find returns nil for a name without a file.
+// named returns a handler for a folder of files. find returns nil for an unknown name.
 func (c *Config) named(find func(name string) http.Handler) http.Handler {
 	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such file; /docs lists the files."}
@@ -89,8 +89,8 @@ func (c *Config) named(find func(name string) http.Handler) http.Handler {
 	})
 }
 
-// file returns the handler of a file that build makes. Its content is made again when it is older than kept. name
-// identifies the content among those of all files.
+// file returns the handler of a generated file. build generates the content again when it is older than kept. name
+// identifies the content among all files.
 func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
 	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		now := c.Clock()
@@ -111,7 +111,7 @@ func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, 
 	}}
 }
 
-// rates returns the published rates that match a filter.
+// rates returns the published rates selected by a filter.
 func (c *Config) rates(filter engine.Filter) ([]*engine.Rate, error) {
 	return engine.AllItems(queryItemPagesMax, func(page engine.PageRequest) (*engine.Page[*engine.Rate], error) {
 		return c.Service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})

@@ -20,13 +20,13 @@ const (
 	feedEntriesMax = 200
 )
 
-// Texts of feeds. Feeds have one language, that of the institutions.
+// Texts of feeds. Feeds are in Spanish, the institutions' language.
 const (
 	feedLanguage  = "es"
 	feedTitleText = "Cambios de tasas: "
 )
 
-// feed is a feed: the newest change of each rate that matches filter.
+// feed is a feed: the newest change of each rate selected by filter.
 type feed struct {
 	config *Config
 	filter engine.Filter
@@ -41,8 +41,8 @@ type entry struct {
 	rate                  *engine.Rate
 }
 
-// feed returns the handler of a feed, or nil if no currency or active institution has the name. An institution takes
-// precedence over a currency with the same name.
+// feed returns the handler of a feed, or nil if the name is neither an active institution nor a currency. An
+// institution takes precedence over a currency.
 func (c *Config) feed(file string) http.Handler {
 	name, format, _ := strings.Cut(file, ".")
 	f := &feed{config: c, path: "/feeds/" + name}
@@ -66,8 +66,8 @@ func (c *Config) feed(file string) http.Handler {
 
 func institutionPage(id string) string { return "/institutions/" + url.PathEscape(id) }
 
-// entries returns the entries of the feed, newest first. The id of an entry contains the time of the change, so that a
-// feed reader shows each change as a new entry.
+// entries returns the entries of the feed, newest first. An entry's id contains the time of the change, so that a feed
+// reader shows each change as a new entry.
 func (f *feed) entries() ([]entry, error) {
 	rates, err := f.config.rates(f.filter)
 	if err != nil {
@@ -86,8 +86,8 @@ func (f *feed) entries() ([]entry, error) {
 	return entries, nil
 }
 
-// idOf returns an IRI that identifies a feed or an entry for ever. It does not contain the address of the site, because
-// an id must stay when the site moves (RFC 4287, section 4.2.6).
+// idOf returns an IRI that identifies a feed or an entry for ever. It does not contain the site's address, because an
+// id must not change when the site moves (RFC 4287, section 4.2.6).
 func idOf(path string) string { return "urn:tasard:" + strings.TrimPrefix(path, "/") }
 
 // entryTitle returns the title of an entry: USD · Banco Colón (digital): compra 58.30, venta 59.30.
@@ -109,7 +109,7 @@ func entryTitle(rate *engine.Rate) string {
 	return title + ": " + sidesOf(rate, "")
 }
 
-// sidesOf returns the sides that a rate has, each with its price and a unit.
+// sidesOf returns the rate's sides, each with its price and a unit.
 func sidesOf(rate *engine.Rate, unit string) string {
 	var sides []string
 	if !rate.Buy.IsNull() {
@@ -121,7 +121,7 @@ func sidesOf(rate *engine.Rate, unit string) string {
 	return strings.Join(sides, ", ")
 }
 
-// entryText returns the text of an entry: the prices with their unit, the source, and the dates that the source states.
+// entryText returns the text of an entry: prices with unit, source, and the source's dates.
 func entryText(rate *engine.Rate) string {
 	source := rate.SourceName
 	switch {
@@ -181,8 +181,8 @@ func (f *feed) atom() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// json returns the feed as JSON Feed 1.1 (jsonfeed.org). Addresses in it must be absolute, so they are left out if the
-// public URL is unknown.
+// json returns the feed as JSON Feed 1.1 (jsonfeed.org). It omits addresses if the public URL is unknown, because they
+// must be absolute.
 func (f *feed) json() ([]byte, error) {
 	entries, err := f.entries()
 	if err != nil {

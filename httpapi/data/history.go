@@ -6,7 +6,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// historyDays is the number of days in /data/history.csv, of which today is the last: the longest range of
+// historyDays is the number of days in /data/history.csv, up to and including today: the maximum range of
 // /v1/rates/history.
 const historyDays = engine.HistoryRangeDaysMax + 1
 
@@ -22,8 +22,8 @@ func (c *Config) yearHistory(year int) ([]byte, error) {
 	return c.history(noon(time.January, 1), noon(time.December, 31))
 }
 
-// history returns the history from a date to another as CSV, with the fields of /v1/rates/history, oldest first. It
-// asks for each day separately, because one large query would block an actor (its goroutine) for long.
+// history returns the history between two dates as CSV, with the fields of /v1/rates/history, oldest first. It queries
+// each day separately, because one large query would block an actor for long.
 func (c *Config) history(from, to engine.Date) ([]byte, error) {
 	rows := [][]string{{"date", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "datePrecision"}}
 	for date := from; date <= to; date++ {

@@ -33,7 +33,7 @@ func (c *Config) latestJSON() ([]byte, error) {
 	return append(body, "}}\n"...), nil
 }
 
-// latestCSV returns all published rates, one in a row.
+// latestCSV returns all published rates, one in each row.
 func (c *Config) latestCSV() ([]byte, error) {
 	rates, err := c.rates(engine.Filter{})
 	if err != nil {
@@ -77,8 +77,8 @@ func csvOf(rows [][]string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// cell returns a text that a spreadsheet does not take for a formula: it puts an apostrophe before one that begins like
-// a formula. No rate begins so, because rates are never negative.
+// cell protects a text that a spreadsheet would take for a formula: it puts an apostrophe before it. This never affects
+// a rate, because rates are never negative.
 func cell(text string) string {
 	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
 		return "'" + text

@@ -14,7 +14,7 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// Other is the label of methods and statuses that are not counted separately.
+// Other is the label of rare methods and statuses.
 const Other = "other"
 
 // MethodLabel returns the label of a method.
@@ -47,7 +47,7 @@ const (
 	unavailable = "unavailable" // the admitter is overloaded, starting or stopping, or cannot write
 )
 
-// Outcomes returns the values of the label outcome: all results of the admitter.
+// Outcomes returns the values of the label outcome: all possible results of the admitter.
 func Outcomes() []string {
 	outcomes := []string{admitted, unavailable}
 	for _, code := range []engine.Code{
@@ -58,7 +58,7 @@ func Outcomes() []string {
 	return outcomes
 }
 
-// Config has the fixed lists of labels. All fields are required.
+// Config lists the values of labels. All fields are required.
 type Config struct {
 	Routes   []string
 	Codes    []engine.Code // of errors
@@ -66,8 +66,8 @@ type Config struct {
 	ConnsMax int // the cap of connections
 }
 
-// Counters are the metrics of a server. They are safe for concurrent use. Those that nearly all requests change are
-// bound to their labels at the start: to find a metric by its labels takes longer than to change it.
+// Counters are the metrics of a server. They are safe for concurrent use. Frequently changed metrics are bound to their
+// labels at the start, because a lookup by labels takes longer than the change.
 type Counters struct {
 	config                       Config
 	requests, errors, admissions *prometheus.CounterVec
@@ -117,7 +117,7 @@ func New(config Config) *Counters {
 }
 
 // Answer counts a response. route is an index of Config.Routes. elapsed is the time since the request was complete; it
-// counts only if timed is true.
+// is ignored unless timed is true.
 func (c *Counters) Answer(route int, method []byte, status int, timed bool, elapsed time.Duration) {
 	r := &c.routes[route]
 	if timed {
@@ -136,8 +136,8 @@ func (c *Counters) Answer(route int, method []byte, status int, timed bool, elap
 // Error counts an error response.
 func (c *Counters) Error(code engine.Code) { c.errors.WithLabelValues(string(code)).Inc() }
 
-// Admission counts a result of the admitter, which checks keys and quotas. code is "" if the request was
-// admitted. A code that is not in Outcomes counts as unavailable.
+// Admission counts a result of the admitter, which checks keys and quotas. code is "" for an admitted request. A code
+// outside Outcomes counts as unavailable.
 func (c *Counters) Admission(hasKey bool, code engine.Code) {
 	outcome := string(code)
 	switch {
@@ -157,7 +157,7 @@ func (c *Counters) Admission(hasKey bool, code engine.Code) {
 	c.admissions.WithLabelValues(callerLabel(hasKey), outcome).Inc()
 }
 
-// Refused returns how many requests were refused because the quota of a minute or of a day was used up.
+// Refused returns the numbers of requests refused because a minute's or a day's quota was used up.
 func (c *Counters) Refused() (minute, day uint64) { return c.overMinute.Load(), c.overDay.Load() }
 
 // Collectors returns the metrics.

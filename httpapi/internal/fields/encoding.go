@@ -6,7 +6,7 @@ import "bytes"
 const qualityMax = 1000
 
 // AcceptsGzip reports whether Accept-Encoding allows gzip, by name or with "*", and does not prefer identity. lines are
-// the values of all header lines with this name; without lines it returns false.
+// the values of all these header lines; without any the result is false.
 func AcceptsGzip(lines [][]byte) bool {
 	gzip, star, identity := -1, -1, -1
 	for _, line := range lines {
@@ -35,7 +35,7 @@ func AcceptsGzip(lines [][]byte) bool {
 }
 
 // codingQuality splits an item such as "gzip;q=0.5" into the coding and its quality in thousandths. An invalid quality
-// counts as 0, so that the response is not compressed.
+// counts as 0: no compression.
 func codingQuality(item []byte) (coding []byte, quality int) {
 	semicolon := bytes.IndexByte(item, ';')
 	if semicolon < 0 {

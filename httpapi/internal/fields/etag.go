@@ -5,8 +5,7 @@ import (
 	"encoding/base64"
 )
 
-// ETagDigestBytes is the number of bytes of a digest that an ETag contains. 128 bits make a collision practically
-// impossible.
+// ETagDigestBytes is the number of digest bytes in an ETag. 128 bits make a collision practically impossible.
 const ETagDigestBytes = 16
 
 // AppendETag appends a weak ETag, W/"…", with the beginning of a digest in base64.
@@ -16,8 +15,8 @@ func AppendETag(dst, digest []byte) []byte {
 	return append(dst, '"')
 }
 
-// IfNoneMatchHits reports whether If-None-Match is "*" or contains etag (weak comparison), so that the response must be
-// a 304. lines are the values of all header lines with this name. In a line, tags after a malformed tag are ignored.
+// IfNoneMatchHits reports whether If-None-Match is "*" or contains etag (weak comparison). The response must then be a
+// 304. lines are the values of all these header lines. Tags after a malformed tag in a line are ignored.
 func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	if len(lines) == 1 && string(TrimBlanks(lines[0])) == "*" {
 		return true
@@ -68,7 +67,7 @@ func etagEnd(text []byte) int {
 	return 0
 }
 
-// Lines converts the values of a header to the type that the functions of this package take.
+// Lines converts a header's values to the argument type of this package's functions.
 func Lines(values []string) [][]byte {
 	lines := make([][]byte, len(values))
 	for i, value := range values {

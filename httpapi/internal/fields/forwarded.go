@@ -10,7 +10,7 @@ import (
 // addressBytesMax is the maximum length of an address with zone, brackets and port.
 const addressBytesMax = 80
 
-// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
+// TrustedProxies are the networks of proxies with a trusted X-Forwarded-For.
 type TrustedProxies []netip.Prefix
 
 // Contains reports whether an address belongs to a trusted proxy.
@@ -21,10 +21,9 @@ func (p TrustedProxies) Contains(addr netip.Addr) bool {
 // ClientAddress returns the address of a client behind proxies. peer is the last proxy, and lines are the values of the
 // X-Forwarded-For lines.
 //
-// Each proxy appends the address of its peer. ClientAddress therefore goes through the addresses from right to left and
-// returns the first that does not belong to a trusted proxy; the client can have made up all addresses to its left. If
-// an entry is malformed, it returns the address of the proxy that wrote the entry. If all addresses belong to trusted
-// proxies, it returns the leftmost.
+// Each proxy appends the address of its peer, and the client can make up all earlier addresses. ClientAddress therefore
+// goes from right to left and returns the first address outside the trusted proxies. At a malformed entry, it returns
+// the address of the proxy that wrote the entry. If all addresses belong to trusted proxies, it returns the leftmost.
 func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -52,7 +51,7 @@ func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Add
 }
 
 // forwardedAddress parses 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80. It removes the zone
-// of an IPv6 address, which has a meaning only on the proxy.
+// of an IPv6 address, which is meaningful only on the proxy.
 func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	if len(entry) > addressBytesMax {
 		return netip.Addr{}, false
@@ -76,8 +75,7 @@ func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	return addr.WithZone("").Unmap(), err == nil && addr.IsValid()
 }
 
-// textOf returns bytes as a string without a copy. Danger: if the bytes change, the string changes too, so it must not
-// be retained.
+// textOf returns bytes as a string without a copy. Danger: the string changes with the bytes, so do not retain it.
 func textOf(borrowed []byte) string { return unsafe.String(unsafe.SliceData(borrowed), len(borrowed)) }
 
 // LoggedNetwork returns the network of an address for logs: the /24 of an IPv4 address, the /48 of an IPv6 address, or

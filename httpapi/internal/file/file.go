@@ -14,8 +14,7 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// contentSecurityPolicy is for a browser that shows a file as a page. The browser must not execute or load anything
-	// in it.
+	// contentSecurityPolicy forbids a browser that shows a file as a page to execute or load anything in it.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
@@ -24,10 +23,10 @@ const (
 type File struct {
 	MediaType    string
 	CacheControl string
-	// Admit counts a request for its client. If it returns false, the client is at a limit and must wait.
+	// Admit counts a request for its client. false means that the client is at a limit and must wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
-	// Content returns the present version. The client gets the code and message of an
-	// *engine.Error, and a 500 for another error.
+	// Content returns the present version. A client gets code and message of an *engine.Error, and a 500 for other
+	// errors.
 	Content func() (*rendered.Body, error)
 }
 
@@ -63,7 +62,7 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// send sends the file, or 304 if the client has it.
+// send sends the file, or 304 if the client already has it.
 func (f *File) send(w http.ResponseWriter, r *http.Request) {
 	content, err := f.Content()
 	if err != nil {
@@ -75,7 +74,7 @@ func (f *File) send(w http.ResponseWriter, r *http.Request) {
 	content.Send(w, r, http.StatusOK)
 }
 
-// fail answers an error of File.Content.
+// fail answers with an error of File.Content.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	var known *engine.Error
 	if !errors.As(err, &known) {

@@ -9,9 +9,8 @@ import (
 // IDCharactersMax is the maximum length of an id in a path.
 const IDCharactersMax = 80
 
-// percentDecoded replaces each %XX by the byte that it stands for. It returns text itself if there is no %, else a
-// copy. If a '%' is not followed by two hexadecimal digits, it returns text and false. A '+' is not replaced by a
-// space, because no parameter allows spaces.
+// percentDecoded decodes each %XX. Without a '%' it returns text itself, else a copy. It returns text and false if a
+// '%' is not followed by two hexadecimal digits. A '+' stays, because no parameter allows spaces.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text, true
@@ -24,7 +23,7 @@ func percentDecoded(text []byte) ([]byte, bool) {
 }
 
 // PathID decodes the id at the end of a path. It returns false for invalid percent-encoding and for more than
-// IDCharactersMax characters. Each byte that is not valid UTF-8 counts as a character.
+// IDCharactersMax characters. Each byte of invalid UTF-8 counts as a character.
 func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
 	if !ok || utf8.RuneCount(id) > IDCharactersMax {

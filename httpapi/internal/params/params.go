@@ -24,20 +24,20 @@ const (
 // Row is a query parameter.
 type Row struct {
 	Name       string
-	Grammar    string // the message for an invalid value, without the name
+	Grammar    string // message for an invalid value, without the name
 	AllowedBy  Operation
 	RequiredBy Operation
 
-	// set parses a value, already percent-decoded, into its field of q. It returns false if the value is invalid.
+	// set parses a percent-decoded value into its field of q. It returns false for an invalid value.
 	set func(q *Query, value []byte, catalogue *engine.Catalogue) bool
-	// nearest returns the known value that is most similar to an invalid one, or "". It may be nil.
+	// nearest returns the known value most similar to an invalid one, or "". It may be nil.
 	nearest func(catalogue *engine.Catalogue, value string) string
 }
 
 // rowsMax is the number of query parameters.
 const rowsMax = 10
 
-// Table has the query parameters. Frequent ones come first, because Find searches in this order.
+// Table lists the query parameters, frequent ones first, because Find searches in this order.
 type Table [rowsMax]Row
 
 // Names of the parameters of a range.
@@ -46,7 +46,7 @@ const (
 	toName   = "to"
 )
 
-// NewTable returns the table of all query parameters. docs/contributing.md says what a new one needs besides its row.
+// NewTable returns the table of all query parameters. docs/contributing.md lists the other steps for a new one.
 func NewTable() Table {
 	return Table{
 		{"currency", "must be three capital letters, as USD", opLists, opRanking, (*Query).setCurrency, (*engine.Catalogue).NearestCurrency},
@@ -85,7 +85,7 @@ func NewTable() Table {
 	}
 }
 
-// Compile-time checks that these limits have not changed: messages contain them as text.
+// Compile-time checks: messages contain these limits as text.
 var (
 	_ [engine.LimitMax - 200]struct{}
 	_ [200 - engine.LimitMax]struct{}
@@ -95,7 +95,7 @@ var (
 	_ [365 - engine.HistoryRangeDaysMax]struct{}
 )
 
-// Find returns the index of the parameter with a name, or -1 if the operation has no such parameter.
+// Find returns the index of an operation's parameter, or -1 if the operation has no parameter of this name.
 func (t *Table) Find(op Operation, name []byte) int {
 	for i := range t {
 		if row := &t[i]; string(name) == row.Name && row.AllowedBy&op != 0 {
@@ -105,7 +105,7 @@ func (t *Table) Find(op Operation, name []byte) int {
 	return -1
 }
 
-// nearest returns the allowed name with the smallest edit distance to name, or "" if the operation has no parameters.
+// nearest returns the allowed name with the smallest edit distance to name, or "" for an operation without parameters.
 func (t *Table) nearest(op Operation, name string) string {
 	best, bestDistance := "", 0
 	for i := range t {

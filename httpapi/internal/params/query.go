@@ -2,8 +2,8 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Query has the parameters of a request. It is comparable and has no pointer into the request. A missing parameter is
-// zero, but Limit has its default, and From and To are always set for History.
+// Query is the parameters of a request. It is comparable and shares no memory with the request. A missing parameter is
+// zero, except that Limit gets its default, and From and To are always set for History.
 type Query struct {
 	ID          string // id of an institution, from the path
 	Currency    string
@@ -17,12 +17,12 @@ type Query struct {
 	Cursor      int
 }
 
-// Filter returns the parameters that select rates.
+// Filter returns the filter of rates.
 func (q *Query) Filter() engine.Filter {
 	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
 }
 
-// Page returns the parameters that select a page.
+// Page returns the limit and the cursor.
 func (q *Query) Page() engine.PageRequest {
 	return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor}
 }

@@ -26,23 +26,23 @@ const (
 )
 
 const (
-	// ProblemsMax is the number of problems after which parsing stops. A request line can have thousands of unknown names.
+	// ProblemsMax is the number of problems at which parsing stops. A request line can have thousands of unknown names.
 	ProblemsMax = 64
-	// NameBytesMax is the length to which TruncatedName cuts an unknown name.
+	// NameBytesMax is the maximum length of a result of TruncatedName.
 	NameBytesMax = 64
 )
 
 // Problem is a problem of a request.
 type Problem struct {
 	Name    string // name of the parameter
-	Index   int    // which value of a repeated parameter; 0 is the first value
-	Message string // to be shown after Name
+	Index   int    // position among a parameter's values; 0 is the first
+	Message string // shown after Name
 }
 
-// Options are the inputs of Table.Read besides the request.
+// Options are Table.Read's inputs besides the request.
 type Options struct {
-	Catalogue    *engine.Catalogue // its codes and ids are used in the Query, so that known values need no copy
-	Today        engine.Date       // the end of a history range that has none
+	Catalogue    *engine.Catalogue // its codes and ids are used in the Query, so known values need no copy
+	Today        engine.Date       // default end of a history range
 	AllowUnknown bool              // ignore unknown names, except those of credentials
 }
 
@@ -131,8 +131,7 @@ func (r *queryReader) readPair(pair []byte) {
 	}
 }
 
-// suggestion returns the end of the message for an invalid value: the known value that is most similar, if there is
-// one.
+// suggestion returns the end of the message for an invalid value: the most similar known value, if any.
 func (r *Row) suggestion(value []byte, catalogue *engine.Catalogue) string {
 	if r.nearest != nil {
 		if nearest := r.nearest(catalogue, TruncatedName(value)); nearest != "" {
@@ -142,7 +141,7 @@ func (r *Row) suggestion(value []byte, catalogue *engine.Catalogue) string {
 	return ""
 }
 
-// readUnknown reports an unknown name once. If it may be the name of a credential, the message says where keys go.
+// readUnknown reports an unknown name once. For a likely credential, the message says where keys go.
 func (r *queryReader) readUnknown(name string) {
 	isKey := IsCredentialName(name)
 	if r.options.AllowUnknown && !isKey {
@@ -161,7 +160,7 @@ func (r *queryReader) readUnknown(name string) {
 	}
 }
 
-// findMissing reports the required parameters that the request lacks.
+// findMissing reports missing required parameters.
 func (r *queryReader) findMissing() {
 	for i := range r.table {
 		if row := &r.table[i]; row.RequiredBy&r.op != 0 && r.seen[i] == 0 {
@@ -170,8 +169,8 @@ func (r *queryReader) findMissing() {
 	}
 }
 
-// completeRange fills in a missing From or To. It reports a reversed or too long range. A range that begins after today
-// and has no end is empty, not an error.
+// completeRange fills in a missing From or To. It reports a reversed or too long range. A range from after today
+// without an end is empty, not an error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
 		return d.Name == fromName || d.Name == toName
@@ -189,7 +188,7 @@ func (r *queryReader) completeRange() {
 	}
 }
 
-// IsCredentialName reports whether clients often send an API key under this name by mistake. It ignores case.
+// IsCredentialName reports whether clients often send an API key under this name by mistake, in upper or lower case.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":

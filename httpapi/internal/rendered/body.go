@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// NoGeneratedAt is the value of Encoded.GeneratedAt if the body does not have this field.
+// NoGeneratedAt is the value of Encoded.GeneratedAt for a body without this field.
 const NoGeneratedAt = -1
 
 // Second is a time in whole seconds.
@@ -29,14 +29,14 @@ func SecondOf(now time.Time) Second {
 	return s
 }
 
-// Encoded is a body.
+// Encoded is a body as JSON or other text.
 type Encoded struct {
 	Body        []byte
-	GeneratedAt int // offset in Body of the value of generatedAt, or NoGeneratedAt
+	GeneratedAt int // offset in Body of generatedAt's value, or NoGeneratedAt
 }
 
-// ETag returns the weak ETag of a body: a digest of the body without the value of generatedAt, so that the ETag changes
-// only with the data.
+// ETag returns the weak ETag of a body: a digest of the body without generatedAt, so that it changes only with the
+// data.
 func (e Encoded) ETag() []byte {
 	digest := sha256.New()
 	if e.GeneratedAt == NoGeneratedAt {
@@ -48,11 +48,11 @@ func (e Encoded) ETag() []byte {
 	return fields.AppendETag(nil, digest.Sum(nil))
 }
 
-// Body is a response body in its encoded forms. It is safe for concurrent use; two requests may make equal copies at
-// the same time.
+// Body is a response body in its encoded forms. It is safe for concurrent use; two concurrent requests may make equal
+// copies.
 type Body struct {
 	etag   []byte
-	holes  []Span // generatedAt; empty if the body does not have this field
+	holes  []Span // generatedAt; empty for a body without this field
 	newest atomic.Pointer[version]
 	packed atomic.Pointer[Holed]
 }
@@ -64,7 +64,7 @@ type version struct {
 	gzip   atomic.Pointer[[]byte]
 }
 
-// New returns a body that was encoded in this second.
+// New returns a body encoded in this second.
 func New(e Encoded, second *Second) *Body {
 	b := &Body{etag: e.ETag()}
 	if e.GeneratedAt != NoGeneratedAt {
@@ -77,11 +77,11 @@ func New(e Encoded, second *Second) *Body {
 // Undated returns a body without generatedAt.
 func Undated(text []byte) *Body { return New(Encoded{text, NoGeneratedAt}, new(Second)) }
 
-// ETag returns the ETag of the body, which is weak, because all forms have the same. The caller must not change it.
+// ETag returns the ETag of the body. It is weak, because all forms share it. Do not change it.
 func (b *Body) ETag() []byte { return b.etag }
 
-// At returns the body, generated in this second, and its content coding: Gzip or "". It is compressed if the client
-// accepts gzip and the body has at least GzipBytesMin bytes. The caller must not change the result.
+// At returns the body for this second, and its content coding: Gzip or "". It is compressed if the client accepts gzip
+// and the body has at least GzipBytesMin bytes. Do not change the result.
 func (b *Body) At(second *Second, acceptsGzip bool) (body []byte, coding string) {
 	v := b.version(second)
 	if !acceptsGzip || len(v.plain) < GzipBytesMin {
@@ -95,11 +95,11 @@ func (b *Body) At(second *Second, acceptsGzip bool) (body []byte, coding string)
 	return *packed, Gzip
 }
 
-// Plain returns an undated body, not compressed. The caller must not change it.
+// Plain returns an undated body, uncompressed. Do not change it.
 func (b *Body) Plain() []byte { return b.newest.Load().plain }
 
-// Send answers a request of net/http with an undated body. A 200 has an ETag, and becomes a 304 if the client has the
-// body. The caller must set all headers but ETag, Vary and Content-Encoding before.
+// Send answers a request of net/http with an undated body. A 200 has an ETag, and becomes a 304 if the client already
+// has the body. The caller must first set all headers except ETag, Vary and Content-Encoding.
 func (b *Body) Send(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Add("Vary", "Accept-Encoding")
@@ -135,7 +135,7 @@ func (b *Body) version(second *Second) *version {
 	return next
 }
 
-// compress compresses a version. All of it but the time is compressed only once.
+// compress compresses a version. Everything but the time is compressed only once.
 func (b *Body) compress(plain []byte) []byte {
 	if len(b.holes) == 0 {
 		return NewHoled(plain, nil).Append(nil, plain, nil)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Cache keeps values, such as bodies, until they expire. It is bounded: beyond its limits it drops the values that were
-// not used for the longest time. It is safe for concurrent use.
+// Cache keeps values, such as bodies, until they expire. Beyond its limits it drops the least recently used values. It
+// is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	entriesMax, bytesMax int
 
 	mu      sync.Mutex
 	entries map[K]*list.Element // of byUse
-	byUse   list.List           // of *entry[K, V], the most recently used first
+	byUse   list.List           // of *entry[K, V], most recently used first
 	bytes   int                 // sum of entry.bytes
 }
 
 // Kept is a value for a Cache.
 type Kept[V any] struct {
 	Value V
-	Until time.Time // when the value expires
+	Until time.Time // expiry of the value
 	Bytes int       // size of the value
 }
 
@@ -30,16 +30,16 @@ type entry[K comparable, V any] struct {
 
 	mu     sync.Mutex // locked while the value is made, so that concurrent requests make it once
 	kept   Kept[V]
-	madeAt time.Time // if the present time is earlier, the clock was set back and the value is made again
+	madeAt time.Time // a later time than now means that the clock was set back; the value is then made again
 }
 
-// NewCache returns a cache that keeps at most this many values, and this many bytes of them.
+// NewCache returns a cache for at most entriesMax values with bytesMax bytes together.
 func NewCache[K comparable, V any](entriesMax, bytesMax int) *Cache[K, V] {
 	return &Cache[K, V]{entriesMax: entriesMax, bytesMax: bytesMax, entries: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key. If there is none or it has expired, Get calls build with the last value, or the zero
-// value, and keeps the result. It does not keep errors.
+// Get returns the value of a key. If it is missing or expired, Get calls build with the last value or the zero value,
+// and keeps the result. It does not keep errors.
 func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], error)) (V, error) {
 	e := c.entryOf(key)
 	e.mu.Lock()
@@ -57,7 +57,7 @@ func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], err
 	return made.Value, nil
 }
 
-// entryOf returns the entry of a key, which is new if there is none.
+// entryOf returns the entry of a key, and creates it if necessary.
 func (c *Cache[K, V]) entryOf(key K) *entry[K, V] {
 	c.mu.Lock()
 	defer c.mu.Unlock()

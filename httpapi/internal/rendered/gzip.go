@@ -13,7 +13,7 @@ import (
 const Gzip = "gzip"
 
 const (
-	// GzipBytesMin is the length of the smallest body that is worth compressing.
+	// GzipBytesMin is the minimum length of a body worth compressing.
 	GzipBytesMin = 1 << 10
 
 	gzipLevel = 6 // a body is compressed once and sent in many responses
@@ -22,19 +22,19 @@ const (
 // Span is a part of a body: from offset Start up to End.
 type Span struct{ Start, End int }
 
-// Holed is a body compressed with gzip that has holes: parts whose content differs in each response, but not their
-// lengths. The rest is compressed once. In a response each hole is a stored (uncompressed) deflate block:
+// Holed is a gzip-compressed body with holes: parts of constant length whose content differs in each response. The rest
+// is compressed once. In a response each hole is a stored (uncompressed) deflate block:
 //
 //	gzip header | deflate blocks up to a hole | the hole, stored | deflate blocks … | last block, empty | CRC-32, length
 type Holed struct {
 	pieces [][]byte // the deflate blocks before each hole and after the last
 }
 
-// NewHoled compresses a body around its holes, which may be none.
+// NewHoled compresses a body around its holes, if any.
 func NewHoled(body []byte, holes []Span) *Holed {
 	h, start := &Holed{}, 0
 	var out bytes.Buffer
-	// That of the standard library: klauspost's forgets what it has seen when it is flushed with few bytes.
+	// From the standard library, because klauspost's writer loses its history when it is flushed with few bytes.
 	w, _ := flate.NewWriter(&out, gzipLevel)
 	for i := 0; i <= len(holes); i++ {
 		end := len(body)
@@ -45,7 +45,7 @@ func NewHoled(body []byte, holes []Span) *Holed {
 		_ = w.Flush()                   // ends at a byte boundary
 		h.pieces = append(h.pieces, bytes.Clone(out.Bytes()))
 		out.Reset()
-		if i < len(holes) { // keeps the distances right; JSON has no zero bytes, so nothing refers to these
+		if i < len(holes) { // keeps the distances right; JSON has no zero bytes, so matches never refer to these
 			start = holes[i].End
 			_, _ = w.Write(make([]byte, start-end))
 			_ = w.Flush()
@@ -55,7 +55,7 @@ func NewHoled(body []byte, holes []Span) *Holed {
 	return h
 }
 
-// Append appends body, compressed with gzip, to dst. It differs from the body of NewHoled only in the content of holes.
+// Append appends body, compressed with gzip, to dst. body differs from NewHoled's only in the holes.
 func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	const deflate, unknownSystem = 8, 255
 	dst = append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem) // RFC 1952, without file name and time
@@ -73,7 +73,7 @@ func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(body))) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
 }
 
-// Compressor compresses bodies that are sent once. The zero value is ready for use. It is safe for concurrent use.
+// Compressor compresses bodies that are sent once. The zero value is ready for use. Safe for concurrent use.
 type Compressor struct{ writers sync.Pool }
 
 // Compress returns a body compressed with gzip.
