@@ -16,19 +16,19 @@ import (
 
 const (
 	knownRunsMin   = 21                  // runs with a side before it is expected: a week at three slots a day
-	missingRunsMin = 3                   // runs in a row without a known side, before it is called missing: a day
-	forgottenRuns  = 64                  // runs without a side, after which it is expected no more: three weeks
-	frozenAfter    = 28 * 24 * time.Hour // without a change of any price: longer than all holidays
-	// baselineQuotesMax limits the size of a Baseline: a page that is read wrongly may seem to have any number of
-	// institutions.
+	missingRunsMin = 3                   // consecutive runs without an expected side before it is missing: a day
+	forgottenRuns  = 64                  // runs without a side after which it is forgotten: three weeks
+	frozenAfter    = 28 * 24 * time.Hour // time without any price change: longer than all holidays
+	// baselineQuotesMax limits the size of a Baseline: a misread page may seem to list any number of institutions.
 	baselineQuotesMax   = 512
 	baselineKeyBytesMax = 2 * engine.InstitutionIDMax
 )
 
-// Baseline is what a source gave so far, and when its prices last changed. A side (buy or sell) of a rate that was read
-// in at least 21 runs (one for each slot) is missing if the last three runs did not have it. A run counts only if every
-// page that may have the currency was read; failed pages are another problem. After 64 runs without a side it is
-// forgotten. The zero value knows nothing. A Baseline is immutable, and changes nothing that is published.
+// Baseline is the history of a source: its usual quotes, and the last change of its prices. A run is one reading of the
+// source for a slot. A side (buy or sell) of a rate is expected after 21 runs with it. An expected side is missing
+// after three runs without it, and forgotten after 64. A run counts only if every page that may contain the currency
+// was read, because failed pages are reported otherwise. The zero value is an empty history. A Baseline is immutable,
+// and does not affect published rates.
 type Baseline struct {
 	Slot   time.Time                `json:"slot,omitzero"`  // slot of the newest run
 	At     time.Time                `json:"at,omitzero"`    // time of the newest run
@@ -36,16 +36,16 @@ type Baseline struct {
 	Quotes map[string]BaselineQuote `json:"quotes"`         // by the id of the rate, as in the API
 }
 
-// BaselineQuote is what is known of one quote.
+// BaselineQuote is the history of one quote.
 type BaselineQuote struct {
-	Prices         uint64          `json:"prices"`         // hash of the newest prices, as the source wrote them
-	UnchangedSince time.Time       `json:"unchangedSince"` // when the prices were first read, or the end of their date
+	Prices         uint64          `json:"prices"`         // hash of the newest prices, as written by the source
+	UnchangedSince time.Time       `json:"unchangedSince"` // first reading of these prices, or the end of their date
 	Sides          [2]BaselineSide `json:"sides"`          // buy, sell
 }
 
 // BaselineSide counts the runs with one side of a quote.
 type BaselineSide struct {
-	Runs    int `json:"runs,omitempty"`    // with the side, since it was last missing; at most forgottenRuns
+	Runs    int `json:"runs,omitempty"`    // runs with the side since it was last missing; at most forgottenRuns
 	Missing int `json:"missing,omitempty"` // newest runs without the side
 }
 
@@ -67,7 +67,7 @@ func (s BaselineSide) after(read, complete bool) BaselineSide {
 	return s
 }
 
-// DecodeBaseline returns the Baseline that Encode has written. The empty text is the zero Baseline.
+// DecodeBaseline decodes a result of Encode. The empty text is the zero Baseline.
 func DecodeBaseline(text string) (b Baseline, err error) {
 	if text != "" {
 		err = json.Unmarshal([]byte(text), &b)
@@ -87,14 +87,14 @@ func (b Baseline) Encode() string {
 	return string(text)
 }
 
-// baselineRun has the quotes that were read from a source in one slot. The sides of a quote may be in two observations.
+// baselineRun is the quotes read from a source for one slot. The sides of a quote may be in two observations.
 type baselineRun struct {
 	slot, at     time.Time
 	observations []engine.Observation
-	complete     func(currency string) bool // every page that may have the currency was read
+	complete     func(currency string) bool // every page that may contain the currency was read
 }
 
-// after returns the Baseline after a run. A slot that has been learnt already is not learnt again.
+// after returns the Baseline after a run. A repeated slot changes nothing.
 func (b Baseline) after(run baselineRun) Baseline {
 	if !run.slot.After(b.Slot) {
 		return b
@@ -137,7 +137,7 @@ func (b Baseline) after(run baselineRun) Baseline {
 	return next
 }
 
-// UnchangedSince returns when a price of the source last changed. It is zero before the first run.
+// UnchangedSince returns the last change of any price of the source. It is zero before the first run.
 func (b Baseline) UnchangedSince() (newest time.Time) {
 	for _, quote := range b.Quotes {
 		if quote.UnchangedSince.After(newest) {
@@ -147,16 +147,16 @@ func (b Baseline) UnchangedSince() (newest time.Time) {
 	return newest
 }
 
-// Unchanged returns how long no price had changed at the newest run.
+// Unchanged returns the time from the last change of any price to the newest run.
 func (b Baseline) Unchanged() time.Duration { return b.At.Sub(b.UnchangedSince()) }
 
-// FrozenLimit returns how long no price may change before the source is called frozen.
+// FrozenLimit returns the time without a change after which a source is frozen.
 func (b Baseline) FrozenLimit() time.Duration { return frozenAfter }
 
-// Frozen reports whether no price had changed for longer than FrozenLimit at the newest run.
+// Frozen reports whether, at the newest run, no price had changed for longer than FrozenLimit.
 func (b Baseline) Frozen() bool { return len(b.Quotes) > 0 && b.Unchanged() > frozenAfter }
 
-// Missing returns a sentence for each side that the source gave before and does not give, sorted.
+// Missing returns a sentence for each missing side, sorted.
 func (b Baseline) Missing() []string {
 	var missing []string
 	for key, quote := range b.Quotes {
@@ -170,7 +170,7 @@ func (b Baseline) Missing() []string {
 	return missing
 }
 
-// neverRead returns those of some currencies that the source never gave, once it has been read missingRunsMin times.
+// neverRead returns the currencies that the source never gave in at least missingRunsMin runs.
 func (b Baseline) neverRead(currencies []string) (never []string) {
 	if b.Count != missingRunsMin {
 		return nil

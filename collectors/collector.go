@@ -17,59 +17,57 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher downloads a page of a source, which is a website or API with exchange rates. The definition d says how the
-// pages of the source are fetched and read; page is an index in d.Pages. Fetch must return soon after ctx ends. Its
-// error is a *source.Failure.
+// Fetcher downloads a page of a source, which is a website or API with exchange rates. The definition d describes how
+// to fetch and read the source; page is an index in d.Pages. Fetch must return soon after ctx ends. The error is a
+// *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
-// Sink publishes the rates that a Collector reads. It is the part of engine.Ingester that a Collector needs. A Refresh
-// has the rates of one source at one time (observations); the Receipt says which of them were accepted. When Observe
-// returns without an error, the accepted observations are durable.
+// Sink publishes a Collector's rates. It is a part of engine.Ingester. A Refresh contains the observations (rates) of
+// one source at one time. The Receipt tells which of them were accepted. After a nil error they are durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
 
-// Config configures a Collector. Definitions, Fetcher and Clock are required, Sink only by Run; the zero value of
-// every other field is usable.
+// Config configures a Collector. Definitions, Fetcher and Clock are required, and Sink for Run. All other fields may be
+// zero.
 type Config struct {
 	Definitions []*source.Definition
 	Fetcher     Fetcher
 	Sink        Sink
-	// Clock is the wall clock. It decides when the next scheduled time (slot) has come. The clock may be set forward or
-	// back, because waits use timers.
+	// Clock is the wall clock. It determines the next scheduled time (slot). It may be set forward or back, because
+	// waits use timers.
 	Clock func() time.Time
-	// Schedule decides when sources are fetched. nil = Daily.
+	// Schedule lists the slots. nil = Daily.
 	Schedule Schedule
-	// LastSlot returns the newest slot for which the rates of a source were published, or zero. Run calls LastSlot once
-	// for each source and does not fetch the source again for this slot. nil = every restart fetches all sources again
-	// for the newest slot.
+	// LastSlot returns the newest slot with published rates of a source, or zero. Run calls it once for each source,
+	// and does not fetch the source for this slot again. nil = every restart fetches all sources for the newest slot.
 	LastSlot func(sourceID string) time.Time
-	// Baseline returns the newest Refresh.Baseline of a source that Sink has made durable, or "". Run calls Baseline once
-	// for each source. nil = a restart forgets what sources usually give.
+	// Baseline returns the newest durable Refresh.Baseline of a source, or "". Run calls it once for each source. nil =
+	// a restart forgets the usual quotes of sources.
 	Baseline func(sourceID string) string
-	// Random is used for jitter. nil = all nodes use the same numbers, so they fetch a source in the same second.
+	// Random is the source of jitter. nil = all nodes use the same numbers, and fetch a source in the same second.
 	Random *rand.Rand
-	// Archive keeps the documents that were fetched. nil = none are kept.
+	// Archive stores the fetched documents. nil = none.
 	Archive *archive.Writer
 	// Logger logs changes in the health of sources. nil = nothing is logged.
 	Logger *slog.Logger
 
-	// Jitter spreads the load of a slot: each source is fetched at a random time at most Jitter after the slot.
-	// A slot that was missed before a start or a wake-up has none. 0 = 5 min, negative = none. It is never more than half
-	// the time between two slots.
+	// Jitter spreads the load of a slot: each source is fetched at a random time up to Jitter after the slot. A slot
+	// missed before a start or a wake-up has no jitter. 0 = 5 min, negative = none. At most half the time between two
+	// slots.
 	Jitter time.Duration
-	// Concurrency is the number of sources that are fetched and parsed at the same time. 0 = 8. Each may need memory
-	// for a document of 10 MB and its parsed form.
+	// Concurrency is the number of sources fetched and parsed at the same time. 0 = 8. Each may need memory for a
+	// document of 10 MB and its parsed form.
 	Concurrency int
-	// HistoryDays is the number of past days of a workbook that are published at each slot. 0 = all days, which is
-	// 35 years in a workbook of the central bank. A live node uses HistoryDaysLive.
+	// HistoryDays is the number of a workbook's past days that are published at each slot. 0 = all days, 35 years in a
+	// workbook of the central bank. A live node uses HistoryDaysLive.
 	HistoryDays int
 }
 
-// HistoryDaysLive is the value of Config.HistoryDays for a live node. It is long enough to fill gaps after a downtime,
-// and to correct recent days.
+// HistoryDaysLive is Config.HistoryDays of a live node: enough to fill gaps after a downtime, and to correct recent
+// days.
 const HistoryDaysLive = 45
 
 const (
@@ -116,11 +114,11 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Collector fetches every source at every slot and publishes its quotes. It is safe for concurrent use.
+// Collector fetches every source at every slot and publishes the rates. It is safe for concurrent use.
 type Collector struct {
 	config    Config
 	runners   []*runner     // sorted by source id
-	semaphore chan struct{} // has one element for each source that is being fetched or parsed
+	semaphore chan struct{} // one element for each source being fetched or parsed
 	running   atomic.Bool   // true = Run was called
 	ended     chan struct{} // closed when Run returns
 
@@ -143,9 +141,9 @@ func New(c Config) *Collector {
 	return collector
 }
 
-// Run fetches and publishes the sources at each slot until ctx ends. It returns when all its goroutines have ended.
-// Each source has its own goroutine. If a source fails, hangs or panics, the others continue. Run returns an error only
-// if the configuration is invalid or if it was called before.
+// Run fetches and publishes the sources at each slot until ctx ends and all its goroutines have ended. Each source has
+// its own goroutine, so a failing, hanging or panicking source does not affect the others. Run returns an error only
+// for an invalid configuration and for a second call.
 func (c *Collector) Run(ctx context.Context) error {
 	if err := c.config.validate(); err != nil {
 		return err
@@ -181,9 +179,8 @@ func (c *Collector) Health() []Health {
 // now returns the wall clock without its monotonic reading, so that comparisons notice if the clock was set.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
-// runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before work is
-// called. If work ignores its context and does not return in time, runLimited releases the semaphore before work
-// returns, so that other sources can go on.
+// runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before that. If
+// work does not return in time, runLimited releases the semaphore anyway, so that other sources can continue.
 func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) bool {
 	select {
 	case c.semaphore <- struct{}{}:

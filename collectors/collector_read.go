@@ -15,12 +15,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// PageReport is the outcome of reading one page.
+// PageReport is the result of reading one page.
 type PageReport struct {
 	Page    int             // index in Definition.Pages
 	Name    string          // name of the page in the definition
 	Digest  string          // SHA-256 of the document; "" = no document was fetched
-	Notes   []string        // the skipped parts of the document, and why
+	Notes   []string        // skipped parts of the document, with reasons
 	Failure *source.Failure // nil = the page was read
 }
 
@@ -29,14 +29,14 @@ type Report struct {
 	SourceID     string
 	Pages        []PageReport
 	Observations []engine.Observation // current quotes of all pages
-	HistoryDays  int                  // number of past days with quotes, summed over all pages
+	HistoryDays  int                  // number of past days with quotes, over all pages
 	Notes        []string
-	Failure      *source.Failure // of the first page that failed; nil = all pages were read
+	Failure      *source.Failure // of the first failed page; nil = all pages were read
 	Duration     time.Duration
 }
 
-// Check fetches and parses a source once and publishes nothing. The source may be disabled. If the source fails, the
-// failure is in the report. Check returns an error if the source is unknown, the configuration is invalid or ctx ends.
+// Check fetches and parses a source once and publishes nothing. The source may be disabled. The report contains the
+// source's failure. Check returns an error for an unknown source, an invalid configuration or the end of ctx.
 func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if err := c.config.validate(); err != nil {
 		return Report{}, err
@@ -74,7 +74,7 @@ func newReport(d *source.Definition, outcome *pageResults) Report {
 	return report
 }
 
-// allPages returns the indexes of all pages, except those that are only read instead of another.
+// allPages returns the indexes of all pages, without substitutes (pages read only in place of another).
 func allPages(d *source.Definition) []int {
 	var pages []int
 	for i := range d.Pages {
@@ -85,14 +85,14 @@ func allPages(d *source.Definition) []int {
 	return pages
 }
 
-// pageResults is the outcome of one try to read some pages of a source.
+// pageResults is the result of one attempt to read some pages of a source.
 type pageResults struct {
-	results []source.Result // by index in Definition.Pages; zero for pages that were not read
-	pages   []PageReport    // the pages that were tried, in order
-	failure *source.Failure // of the first page that failed; nil = none
+	results []source.Result // by index in Definition.Pages; zero for unread pages
+	pages   []PageReport    // attempted pages, in order
+	failure *source.Failure // of the first failed page; nil = none
 }
 
-// succeeded returns the indexes of the pages that were read.
+// succeeded returns the indexes of the pages read.
 func (r *pageResults) succeeded() []int {
 	var pages []int
 	for i := range r.pages {
@@ -103,8 +103,7 @@ func (r *pageResults) succeeded() []int {
 	return pages
 }
 
-// read fetches and parses pages one after the other. If a page fails, it tries the pages that are read instead, and
-// then continues with the next.
+// read fetches and parses pages one after the other. For a failed page it tries the substitutes, then continues.
 func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int) pageResults {
 	outcome := pageResults{results: make([]source.Result, len(d.Pages))}
 	for _, page := range pages {
@@ -129,8 +128,8 @@ func (c *Collector) read(ctx context.Context, d *source.Definition, pages []int)
 	return outcome
 }
 
-// readInstead reads the first of the pages that are read instead of a page, and that have other requests:
-// Definition.Parse has already tried those with the same requests. It returns false if none can be read.
+// readInstead reads the first readable substitute of a page. It skips substitutes with the same requests, because
+// Definition.Parse has already tried them. It returns false if none can be read.
 func (c *Collector) readInstead(
 	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (source.Result, bool) {
@@ -147,8 +146,7 @@ func (c *Collector) readInstead(
 	return source.Result{}, false
 }
 
-// readPage fetches and parses a page. If the fetcher or the parser panics, the page has failed with a failure of kind
-// Internal.
+// readPage fetches and parses a page. A panic of the fetcher or the parser becomes a failure of kind Internal.
 func (c *Collector) readPage(
 	ctx context.Context, d *source.Definition, page int, report *PageReport,
 ) (result source.Result, failure *source.Failure) {
@@ -180,7 +178,7 @@ func (c *Collector) readPage(
 	return result, nil
 }
 
-// withPlaces adds to the failure of a page that has changed where its rates stand now, if they are found.
+// withPlaces adds to the failure of a changed page the new places of its rates, if found.
 func withPlaces(failure *source.Failure, d *source.Definition, page int, doc *source.Document) *source.Failure {
 	isOfOne := d.Institution != "" || d.Pages[page].Institution != ""
 	if !isOfOne || failure.Kind != source.Layout && failure.Kind != source.Value && failure.Kind != source.Empty {
@@ -199,8 +197,8 @@ func (c *Collector) panicFailure(d *source.Definition, panicked any) *source.Fai
 	return source.Failf(source.Internal, "panic: %v; the log has the stack", panicked)
 }
 
-// failureOf turns an error into a failure. If the error wraps a failure, the result is a copy of it, so that the caller
-// may change the result. step names the action that failed.
+// failureOf converts an error to a failure. For a wrapped failure it returns a copy, so that the caller may change it.
+// step names the failed action.
 func failureOf(err error, step string) *source.Failure {
 	var failure *source.Failure
 	switch {

@@ -11,34 +11,34 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// clockCheckMax is the longest wait of a runner before it reads the clock again. Otherwise it would not notice that the
+// clockCheckMax is the maximum wait of a runner between two readings of the clock. The runner thus notices that the
 // clock was set, or that the machine was suspended.
 const clockCheckMax = time.Minute
 
-// clockErrorMin is how far runner.slot, the newest scheduled time, may be in the future. A later slot comes from a
-// wrong clock and is ignored. Otherwise the source would not be collected until the clock reaches that slot.
+// clockErrorMin is the maximum time by which runner.slot may be in the future. A later slot comes from a wrong clock
+// and is ignored. Otherwise the source would not be collected until that slot.
 const clockErrorMin = 24 * time.Hour
 
-// jitterSteps is the denominator of a random share of the jitter. runner.jitterShare, from 0 to jitterSteps, is the
+// jitterSteps is the denominator of a random fraction of the jitter. runner.jitterShare, from 0 to jitterSteps, is the
 // numerator.
 const jitterSteps = 1 << 16
 
-// runner fetches one source at each scheduled time (slot) and publishes its rates. Only its goroutine (run) uses the
-// fields from random to loggedNotes.
+// runner fetches one source at each slot and publishes its rates. Only its goroutine (run) uses the fields from random
+// to loggedNotes.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot        time.Time       // the current slot: the newest that was begun
-	pending     bool            // the slot has not been tried yet
-	nextTry     time.Time       // when it is tried
-	catchUp     bool            // plan was not called yet; its first call may begin a slot that was missed
+	slot        time.Time       // current slot: the newest begun
+	pending     bool            // the slot has not been attempted yet
+	nextTry     time.Time       // time of that attempt
+	catchUp     bool            // plan was not called yet; its first call may begin a missed slot
 	jitterShare time.Duration   // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
-	learnt      Baseline        // what is known of the source
+	learnt      Baseline        // history of the source
 	loggedNotes map[string]bool // notes that have been logged
 
-	requests chan chan<- attempt // of RunNow; each gets at most one attempt, and is closed
+	requests chan chan<- attempt // of RunNow; each gets at most one attempt and is closed
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -53,16 +53,14 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	return r
 }
 
-// drawJitter sets the random jitter of the next slot. The jitter is needed in advance, because Health.NextRun includes
-// it.
+// drawJitter sets the random jitter of the next slot. It is drawn in advance, because Health.NextRun includes it.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
 func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume sets the current slot to the newest slot for which an earlier process has published the rates of the source,
-// and restores what that process has learnt about the source.
+// resume restores the state of an earlier process: the newest slot with published rates, and the history of the source.
 func (r *runner) resume(slot time.Time, learnt string) {
 	r.slot = slot
 	var err error
@@ -88,7 +86,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// pause waits until the span has passed, ctx ends, or RunNow asks for a try, which it makes.
+// pause waits until the span has passed or ctx ends. A request of RunNow ends the wait with an attempt.
 func (r *runner) pause(ctx context.Context, span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
@@ -100,8 +98,7 @@ func (r *runner) pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// plan returns the time of the next try. If the time of a newer slot has come, it first makes that slot the current
-// one.
+// plan returns the time of the next attempt. If a newer slot is due, it first makes that slot the current one.
 func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now.Add(clockErrorMin)) {
 		r.collector.config.Logger.Warn("the last slot is in the future: the clock is or was wrong",
@@ -123,7 +120,7 @@ func (r *runner) plan(now time.Time) time.Time {
 	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
-// beginSlot makes slot the current one, which is to be tried.
+// beginSlot makes slot the current one, to be attempted.
 func (r *runner) beginSlot(slot, now time.Time) {
 	span := r.jitterSpan(slot)
 	r.slot, r.pending, r.nextTry = slot, true, slot.Add(r.offset(span))
@@ -133,14 +130,14 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	r.drawJitter()
 }
 
-// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot, because
-// in a demo slots may be seconds apart.
+// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot. In a
+// demo, slots may be seconds apart.
 func (r *runner) jitterSpan(slot time.Time) time.Duration {
 	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
 
-// try reads all pages and publishes the results: for the slot or, if that has been tried already (RunNow), without a
-// slot. It returns false if it has read nothing, because ctx ended or a newer slot began.
+// try reads all pages and publishes the results for the slot. If the slot was attempted before (RunNow), it publishes
+// them without a slot. It returns false if ctx ended or a newer slot began before it read anything.
 func (r *runner) try(ctx context.Context) (attempt, bool) {
 	c := r.collector
 	a := attempt{late: !r.pending}
@@ -156,7 +153,7 @@ func (r *runner) try(ctx context.Context) (attempt, bool) {
 		a.published, a.publishFailure = r.publish(a.pages, a.late)
 	}
 	if !started || a.startedAt.IsZero() || ctx.Err() != nil && (a.publishFailure != nil || len(a.published.refreshes) == 0) {
-		r.updateHealth(func(h *Health) { h.Running = time.Time{} }) // the node is stopping; the source is not to blame
+		r.updateHealth(func(h *Health) { h.Running = time.Time{} }) // the node is stopping; not the source's fault
 		return attempt{}, false
 	}
 	a.endedAt, r.pending = c.now(), false
@@ -164,16 +161,16 @@ func (r *runner) try(ctx context.Context) (attempt, bool) {
 	return a, true
 }
 
-// publishOutcome is the result of publishing the rates of a try. A refresh has rates of the source at one time
-// (observations); the receipt says which of them the engine accepted.
+// publishOutcome is the result of publishing the rates of an attempt. The receipts tell which observations the engine
+// accepted.
 type publishOutcome struct {
 	refreshes    []engine.Refresh
-	historyCount int // refreshes[:historyCount] have past days, the others current quotes
+	historyCount int // refreshes[:historyCount] contain past days, the others current quotes
 	receipt      engine.Receipt
 }
 
-// publish publishes the rates of the pages that were read, and learns from them. It returns a failure after an error or
-// panic of Config.Sink, and if the engine rejects all rates.
+// publish publishes the rates of the pages read, and updates the history. It returns a failure after an error or panic
+// of Config.Sink, and if the engine rejects all rates.
 func (r *runner) publish(outcome pageResults, late bool) (published publishOutcome, failure *source.Failure) {
 	if len(outcome.succeeded()) == 0 {
 		return publishOutcome{}, nil
@@ -196,9 +193,9 @@ func (r *runner) publish(outcome pageResults, late bool) (published publishOutco
 	}
 	for i := range current {
 		switch {
-		case late: // the engine accepts a source and currency once for a slot
+		case late: // the engine accepts a source and currency only once for a slot
 			current[i].Slot, current[i].Complete = time.Time{}, false
-		case i == len(current)-1: // rates and what is learnt become durable together
+		case i == len(current)-1: // rates and history become durable together
 			current[i].Baseline = learnt.Encode()
 		}
 	}
@@ -211,7 +208,7 @@ func (r *runner) publish(outcome pageResults, late bool) (published publishOutco
 	return published, published.failure()
 }
 
-// runOf returns what a try has read, for learning.
+// runOf returns an attempt's quotes for the history.
 func (r *runner) runOf(results []source.Result, at time.Time) baselineRun {
 	run := baselineRun{slot: r.slot, at: at, complete: func(currency string) bool { return isCurrencyComplete(r.definition, results, currency) }}
 	for i := range results {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// csvParser parses the lines of a CSV file. Every line is a record: a field in quotes ends in its line. So a lost quote
-// costs one line, and the line numbers of all others stay right.
+// csvParser parses the lines of a CSV file. Every line is a record: a quoted field ends in its line. A missing quote
+// thus costs one line, and all other line numbers stay right.
 type csvParser struct {
-	line   bytes.Reader // the line that csv reads next
+	line   bytes.Reader // line for the next read of csv
 	csv    *csv.Reader
 	header []column // in the order of the file
 }
@@ -53,7 +53,7 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// readHeader reads the header, the first line that is not blank.
+// readHeader reads the header, the first non-blank line.
 func (r *Reader) readHeader(p *csvParser) error {
 	for {
 		line, long, err := r.lines.next()
@@ -80,7 +80,7 @@ func (r *Reader) readHeader(p *csvParser) error {
 	}
 }
 
-// columnsOf returns the columns that the header names, in its order.
+// columnsOf returns the columns named in the header, in its order.
 func columnsOf(cells []string) ([]column, *LineError) {
 	var order []column
 	var problems []string

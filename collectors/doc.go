@@ -1,6 +1,6 @@
-// Package collectors fetches the pages of sources, which are websites and APIs with exchange rates. It turns them into
-// refreshes (engine.Refresh): each has the rates of one source at one time. It does not validate rates: buy and sell
-// keep the text of the page, and the engine validates it.
+// Package collectors fetches the pages of sources (websites and APIs with exchange rates), and turns them into
+// refreshes. A refresh (engine.Refresh) contains the observations (rates) of one source at one time. The package does
+// not validate rates: buy and sell keep the text of the page, and the engine validates it.
 //
 //	collectors/source     Definition: the requests of a source, and how to read its pages
 //	      |  at each slot of the Schedule
@@ -12,8 +12,8 @@
 //	      |  engine.Refresh
 //	Sink                  checks and publishes them (engine.Ingester)
 //
-// If a step fails, the page is not published, and its earlier rates stay until they expire.
-// collectors/simulated serves an invented market over HTTP, for demos and tests.
+// If a step fails, the page is not published, and its earlier rates stay until they expire. collectors/simulated serves
+// an invented market over HTTP, for demos and tests.
 //
 // Start reading at Collector:
 //
@@ -27,30 +27,30 @@
 //
 // # Slots
 //
-// A slot is a time at which all sources must be fetched: 08:00, 12:00 and 17:00 in Santo Domingo. Each source has its
-// own goroutine. At a slot, the goroutine waits for a random time (jitter). Then it waits for the semaphore that limits
-// concurrent fetches. Then it fetches and parses the pages of the source, within a timeout.
+// A slot is a scheduled time for fetching all sources: 08:00, 12:00 and 17:00 in Santo Domingo. Each source has its own
+// goroutine. At a slot, the goroutine waits for a random time (jitter), then for the semaphore that limits concurrent
+// fetches. Then it fetches and parses the source's pages, within a timeout.
 //
-// A slot is tried once; package fetch has repeated each request that failed. A page that failed is read at the next
+// A slot is attempted once: package fetch has already repeated failed requests. A failed page is read again at the next
 // slot.
 //
 // The engine accepts each source and currency once for a slot (Refresh.Slot). When a node starts, Config.LastSlot
-// returns the newest slot in the log of the node. If a crash interrupts a slot, the sources are fetched again, and
-// nothing is published twice. If several slots were missed, the sources are fetched only for the newest. If the wall
-// clock is set, the slots follow the new time.
+// returns the newest slot in its log. After a crash during a slot, the sources are fetched again, and nothing is
+// published twice. After several missed slots, they are fetched only for the newest. If the wall clock is set, the
+// slots follow the new time.
 //
 // # Refreshes
 //
-// A refresh is Complete if every page that may have one of its currencies has been read. The engine removes quotes
-// that are missing in a Complete refresh. A quote with one side is not published while another page may still bring
-// its other side. If a document has not changed, its quotes count as observed again. A workbook may contain past
-// days; they are published first.
+// A refresh is Complete if every page that may contain one of its currencies was read. The engine removes quotes that
+// are missing in a Complete refresh. A quote with one side is not published while another page may still bring its
+// other side. The quotes of an unchanged document count as observed again. A workbook may contain past days; they are
+// published first.
 //
 // # Observation files
 //
 // An observation file is CSV with a header, or NDJSON (docs/sources.md). Consecutive lines with the same source and
-// time are one refresh. Such a refresh is never Complete. A malformed line is reported and skipped; only a wrong header
-// is an error for the whole file. A Reader returns what a Writer wrote, except ExpiresAt, which has no column.
+// time form one refresh, which is never Complete. A malformed line is reported and skipped; only a wrong header is an
+// error for the whole file. A Reader returns the observations of a Writer except ExpiresAt, which has no column.
 //
 // # Promises
 //

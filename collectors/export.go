@@ -8,18 +8,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export returns the lines of an observation file from which an import into an empty node gets the same source quotes
-// (the newest accepted quote of each source), the same history and the same API responses.
+// Export returns the lines of an observation file. After an import of the file into an empty node, source quotes (the
+// newest accepted quote of each source), history and API responses are the same.
 //
-// An import differs from the original in three ways. Quarantined quotes that can't be confirmed are omitted. The import
-// computes expiries and the publication times of old quotes again, because a file has no columns for them. The import
-// checks all quotes, also those that an operator had released from quarantine.
+// An import differs from the original in three ways. Export omits quarantined quotes that can't be confirmed. The
+// import computes expiries and the publication times of old quotes again, because a file has no columns for them. The
+// import checks all quotes, including quotes once released from quarantine.
 //
-// Each source quote becomes two lines: one at the time when its prices were new, one at its last confirmation. Lines
-// are in the order of their times, so that the rules of the engine give the same results as originally. Days of history
-// directly before a source quote that have its prices come at the end, where an import only adds them to the history:
-// other prices came between, which have no line any more, so in the order of time these days would become the start of
-// the quote.
+// Each source quote becomes two lines: one at the time of its last price change, one at its last confirmation. Lines
+// are ordered by time, so that the engine's rules give the same results. There is one exception: days of history
+// directly before a source quote, with the same prices. Between them there were other prices that no line contains any
+// more. In the order of time these days would become the start of the quote. They therefore come at the end, where an
+// import only adds them to the history.
 func Export(states []engine.SavedCurrency) []Observation {
 	var inTime, late []Observation
 	for i := range states {
@@ -33,7 +33,7 @@ func Export(states []engine.SavedCurrency) []Observation {
 				inTime = append(inTime, quoteLine(state.Currency, quote, quote.LastCheckedAt))
 			}
 		}
-		for j := range state.Quarantine { // without these values, an import would quarantine what confirmed them
+		for j := range state.Quarantine { // without these values, an import would quarantine those that confirmed them
 			if value := &state.Quarantine[j]; value.Reason == engine.Jump || value.Reason == engine.OffMarket {
 				inTime = append(inTime, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
 			}
@@ -57,8 +57,8 @@ func Export(states []engine.SavedCurrency) []Observation {
 	return append(inTime, late...)
 }
 
-// repeatsRange finds the lines that must come at the end of the export: those with the prices of the quote directly
-// before quote.CollectedAt. The result is a range of indexes in lines, which must be sorted.
+// repeatsRange finds the lines for the end of the export: those directly before quote.CollectedAt with the quote's
+// prices. The result is a range of indexes in lines, which must be sorted.
 func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
@@ -107,9 +107,9 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 	}}
 }
 
-// historyLine returns the line from which an import creates a history entry. quote is the current quote of the source,
-// or nil. A history entry says whether the source gave a time of publication, but not which. If the source gave one,
-// the line has ObservedAt as the time of publication.
+// historyLine returns the line from which an import creates a history entry. quote is the source's current quote, or
+// nil. A history entry tells only whether the source gave a time of publication, not which. If so, the line has
+// ObservedAt as the time of publication.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,
@@ -128,8 +128,7 @@ func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observatio
 	return line
 }
 
-// confirms reports whether the entry comes from an observation that confirmed the quote, which means that it had the
-// same prices.
+// confirms reports whether the entry's observation confirmed the quote, with the same prices.
 func confirms(row *engine.HistoryEntry, quote *engine.SourceQuote) bool {
 	if quote == nil || row.ObservedAt.Before(quote.CollectedAt) || row.ObservedAt.After(quote.LastCheckedAt) {
 		return false

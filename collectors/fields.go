@@ -29,7 +29,7 @@ const (
 	columnCount
 )
 
-// columns has the names of the columns, in the order of the constants above.
+// columns lists the names of the columns, in the order of the constants above.
 const columns = "observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt"
 
 var columnNames = strings.Split(columns, ",")
@@ -41,10 +41,10 @@ func parseColumn(name string) (column, bool) {
 	return column(c), c >= 0
 }
 
-// fields has the texts of one line of an observation file, by column. A null of NDJSON is "".
+// fields are the texts of one line of an observation file, by column. NDJSON's null is "".
 type fields [columnCount]string
 
-// observation converts the texts to an Observation. The LineError is about the first invalid text.
+// observation converts the texts to an Observation. The LineError describes the first invalid text.
 func (f *fields) observation() (Observation, *LineError) {
 	for c, text := range f {
 		if problem := textProblem(column(c), text); problem != nil {
@@ -76,7 +76,8 @@ func (f *fields) observation() (Observation, *LineError) {
 	}, nil
 }
 
-// textProblem returns an error if a text is missing, too long or has forbidden characters. text must be valid UTF-8.
+// textProblem returns an error for a missing or too long text, or one with forbidden characters. text must be valid
+// UTF-8.
 func textProblem(c column, text string) *LineError {
 	limit := lineBytesMax
 	switch c {
@@ -122,8 +123,8 @@ func (f *fields) instant(c column) (time.Time, *LineError) {
 	return t, nil
 }
 
-// strictRFC3339 rejects what time.Parse accepts and RFC 3339 does not allow: an hour with one digit, a comma or more
-// than nine digits in the seconds, and offsets of a day or more.
+// strictRFC3339 rejects texts that time.Parse accepts against RFC 3339: an hour of one digit, a comma or more than nine
+// digits in the seconds, and offsets of a day or more.
 var strictRFC3339 = regexp.MustCompile(`^.{11}\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):\d\d)$`)
 
 // isPlausibleYear rejects typing errors, such as 0205 for 2025.
@@ -176,6 +177,6 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", start, len(text)-len(start))
 }
 
-// shared returns the same string for equal texts. Files repeat the same few texts, and a part of a line would keep the
-// whole line in memory.
+// shared returns the same string for equal texts. Files repeat few texts, and a substring would keep its whole line in
+// memory.
 func shared(text string) string { return unique.Make(text).Value() }

@@ -12,28 +12,28 @@ import (
 // State summarises the health of a source.
 type State string
 
-// The states of a source.
+// The states of a source. A try is one reading of all its pages.
 const (
 	Never       State = "never"       // not yet tried
 	OK          State = "ok"          // all pages were read and all quotes were accepted
-	Degraded    State = "degraded"    // as OK, but a side that the source gave before is missing (Baseline.Missing)
+	Degraded    State = "degraded"    // like OK, but an expected side is missing (Baseline.Missing)
 	Partial     State = "partial"     // some quotes were accepted, but a page failed or a quote was quarantined
 	Failing     State = "failing"     // no page could be read, or nothing could be published
 	Quarantined State = "quarantined" // pages were read, but no quote was accepted
 	Disabled    State = "disabled"    // Definition.Disabled is set
 )
 
-// Health is the health of a source, for operators. A time is zero if its event has not happened.
+// Health is the health of a source, for operators. Times are zero for events that have not happened.
 type Health struct {
 	SourceID  string
 	State     State
-	Confirmed bool // a real answer is known to parse: by its evidence, or because this node has published its rates
+	Confirmed bool // the definition is known to parse a real answer: by its evidence, or by rates published on this node
 
-	Running     time.Time     // start of the try that is running; zero = none is running
+	Running     time.Time     // start of the running try; zero = none
 	LastTry     time.Time     // start of the newest try
-	LastSuccess time.Time     // end of the newest try that published an observation
-	LastSlot    time.Time     // newest slot with a published observation; it may be of an earlier process
-	NextRun     time.Time     // when the next try begins
+	LastSuccess time.Time     // end of the newest try with a published observation
+	LastSlot    time.Time     // newest slot with a published observation, perhaps of an earlier process
+	NextRun     time.Time     // start of the next try
 	Duration    time.Duration // of the newest try
 
 	ConsecutiveFailures int                           // consecutive slots without a published observation
@@ -44,15 +44,15 @@ type Health struct {
 
 	Counts
 	Digests  []string // SHA-256 of the newest document of each page; "" = none
-	Notes    []string // skipped parts of the documents of the newest try, and why
-	Baseline Baseline // what the source gave so far, and since when its prices have not changed
+	Notes    []string // skipped parts of the newest try's documents, with reasons
+	Baseline Baseline // usual quotes, and the last change of prices
 }
 
-// Counts counts the current quotes (observations) that the newest try has read. Past days do not count.
+// Counts counts the current quotes (observations) of the newest try, without past days.
 type Counts struct {
 	Read        int
 	Accepted    int
-	Quarantined int // rejected as implausible by the engine, which keeps most of them in quarantine
+	Quarantined int // rejected as implausible; the engine keeps most of them in quarantine
 	Repeated    int // already published for this slot
 }
 
@@ -81,12 +81,12 @@ func (r *runner) healthCopy() Health {
 	return h
 }
 
-// attempt is the outcome of one try.
+// attempt is the result of one try.
 type attempt struct {
 	startedAt, endedAt time.Time
 	pages              pageResults
 	published          publishOutcome
-	late               bool            // the slot had been tried already
+	late               bool            // the slot had been tried before
 	publishFailure     *source.Failure // Config.Sink failed, or the engine rejected all observations; nil = neither
 }
 
@@ -99,7 +99,7 @@ func (a *attempt) failure() *source.Failure {
 	return cmp.Or(a.pages.failure, a.publishFailure)
 }
 
-// record updates the health of the source after a try, and logs how the health has changed.
+// record updates the source's health after a try, and logs the changes.
 func (r *runner) record(a attempt) {
 	before := r.healthCopy()
 	r.updateHealth(func(h *Health) {
@@ -121,7 +121,7 @@ func (r *runner) record(a attempt) {
 	r.logTry(before, &a)
 }
 
-// recordOutcome sets the fields that depend on the pages and on the failures of a try.
+// recordOutcome sets the fields for a try's pages and failures.
 func (h *Health) recordOutcome(a *attempt) {
 	h.Notes = nil
 	for i := range a.pages.pages {
@@ -140,7 +140,7 @@ func (h *Health) recordOutcome(a *attempt) {
 	}
 }
 
-// stateAfter returns the state after a try. hasFailed means that a page could not be read.
+// stateAfter returns the state after a try. hasFailed means that a page failed.
 func (h *Health) stateAfter(hasFailed bool) State {
 	switch {
 	case h.published() == 0 && h.Quarantined > 0:
@@ -155,10 +155,10 @@ func (h *Health) stateAfter(hasFailed bool) State {
 	return OK
 }
 
-// published returns the number of observations that were published for the slot.
+// published returns the number of observations published for the slot.
 func (c *Counts) published() int { return c.Accepted + c.Repeated }
 
-// counts counts the current observations of a try, without past days.
+// counts counts a try's current observations, without past days.
 func (o *publishOutcome) counts() Counts {
 	c := Counts{Repeated: o.receipt.Repeated}
 	for i := range o.refreshes {

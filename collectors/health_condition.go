@@ -7,13 +7,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// failingDivisor says that Condition reports failing sources only if they are at least 1/4 of the confirmed sources
-// that were tried, because a few sites fail every week. Sources that are not confirmed (Health.Confirmed) count only
-// for the state all_failing: their definitions may not fit their sites at all.
+// failingDivisor: Condition reports failing sources only if they are at least 1/4 of the tried confirmed sources,
+// because a few sites fail every week. Sources that are not confirmed (Health.Confirmed) count only for the state
+// all_failing: their definitions may not fit their sites at all.
 const failingDivisor = 4
 
-// updateConditions updates the numbers and the two faults from which Condition takes its result. It must be called
-// after every try.
+// updateConditions updates the counts and the two faults behind Condition. Call it after every try.
 func (c *Collector) updateConditions(now time.Time) {
 	var all, confirmed sourceCount
 	for _, r := range c.runners {
@@ -35,7 +34,7 @@ func (c *Collector) updateConditions(now time.Time) {
 	setFault(&c.someFailing, confirmed.failing > 0 && confirmed.failing*failingDivisor >= confirmed.tried)
 }
 
-// sourceCount counts the sources that were tried, and those of them that fail.
+// sourceCount counts the tried sources, and the failing ones among them.
 type sourceCount struct{ tried, failing int }
 
 type sourceCounts struct{ all, confirmed sourceCount }

@@ -6,11 +6,11 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// notesLoggedMax is the maximum number of notes (about skipped parts of documents) that are logged for a source.
+// notesLoggedMax is the maximum number of logged notes (about skipped parts of documents) for a source.
 const notesLoggedMax = 256
 
-// logTry logs a try at debug level. At higher levels it logs only changes of the health, so that a source that is down
-// for a week does not fill the log.
+// logTry logs a try at debug level. At higher levels it logs only changes of health, so that a source that is down for
+// a week does not fill the log.
 func (r *runner) logTry(before Health, a *attempt) {
 	log, after := r.collector.config.Logger, r.healthCopy()
 	attrs := []any{"source", after.SourceID, "state", string(after.State)}
@@ -32,7 +32,7 @@ func (r *runner) logTry(before Health, a *attempt) {
 	}
 }
 
-// nextStep says what follows a failure: a source without rates has none that could stay.
+// nextStep returns the consequence of a failure for the log: earlier rates stay, unless there are none.
 func (r *runner) nextStep(h *Health) string {
 	if h.LastSuccess.IsZero() && !h.Confirmed {
 		return "it has no rates yet; the next try is in a later slot"
@@ -47,7 +47,7 @@ func failureText(failure *source.Failure) string {
 	return failure.Error()
 }
 
-// logNotes logs each note once. A note says which part of a document was skipped, and why.
+// logNotes logs each note (a skipped part of a document, with the reason) once.
 func (r *runner) logNotes(log *slog.Logger, h Health) {
 	for _, note := range h.Notes {
 		if !r.loggedNotes[note] && len(r.loggedNotes) < notesLoggedMax {
@@ -57,8 +57,8 @@ func (r *runner) logNotes(log *slog.Logger, h Health) {
 	}
 }
 
-// logParts logs when the source begins to lack sides that it gave before, when it lacks none any more, and which
-// currencies of its definition it has never given.
+// logParts logs three changes: the source begins to lack expected sides; it has all of them again; it has never given a
+// currency of its definition.
 func (r *runner) logParts(log *slog.Logger, before, after *Baseline) {
 	missed, missing := before.Missing(), after.Missing()
 	switch {

@@ -2,9 +2,8 @@ package collectors
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides joins observations that each have one side (buy or sell) of the same quote, for example from two pages. If
-// a side occurs twice, the result still has two observations of the quote, and the engine rejects both. joinSides does
-// not change its argument.
+// joinSides joins observations with one side (buy or sell) each of the same quote, for example from two pages. If a
+// side occurs twice, two observations of the quote remain, and the engine rejects both. The argument is not changed.
 func joinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
@@ -17,7 +16,7 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 	return joined
 }
 
-// otherSide returns the observation of the same quote that has only the side that o lacks, or nil.
+// otherSide returns the observation with the other side of o's quote, and only that, or nil.
 func otherSide(observations []engine.Observation, o *engine.Observation) *engine.Observation {
 	if (o.Buy == "") == (o.Sell == "") {
 		return nil

@@ -16,7 +16,7 @@ var ErrEndlessLine = errors.New("a line is longer than 16 MiB; this is not an ob
 // lineReader splits a stream into lines in constant memory.
 type lineReader struct {
 	in     *bufio.Reader
-	number int   // number of the line that was read last, from 1
+	number int   // number of the last line read, from 1
 	bytes  int64 // number of bytes read so far
 }
 
@@ -24,9 +24,8 @@ func newLineReader(r io.Reader) lineReader {
 	return lineReader{in: bufio.NewReaderSize(r, lineBytesMax+len("\r\n"))}
 }
 
-// next returns the next line without its line end. The slice is valid until the next call. If the line has more than
-// lineBytesMax bytes, next sets long and returns only its beginning. The error is io.EOF, ErrEndlessLine or a read
-// error.
+// next returns the next line without its line end, valid until the next call. For a line of more than lineBytesMax
+// bytes, it sets long and returns only the beginning. The error is io.EOF, ErrEndlessLine or a read error.
 func (l *lineReader) next() (line []byte, long bool, err error) {
 	chunk, err := l.in.ReadSlice('\n')
 	l.bytes += int64(len(chunk))
@@ -58,7 +57,7 @@ func (l *lineReader) next() (line []byte, long bool, err error) {
 }
 
 // sniff guesses the format from the first bytes, without consuming them. It ignores a read error, because the next read
-// returns it again.
+// returns the error again.
 func (l *lineReader) sniff() Format {
 	start, _ := l.in.Peek(sniffBytes)
 	start = bytes.TrimPrefix(start, []byte(byteOrderMark))
@@ -68,8 +67,8 @@ func (l *lineReader) sniff() Format {
 	return CSV
 }
 
-// binaryFormat returns the name of a binary format and what to do about it, if the file begins with its signature,
-// otherwise "". It does not consume the bytes.
+// binaryFormat recognises a binary format by its signature. It returns the format's name and advice, or "". It does not
+// consume the bytes.
 func (l *lineReader) binaryFormat() (name, advice string) {
 	start, _ := l.in.Peek(signatureBytes)
 	for _, format := range []struct{ signature, name, advice string }{

@@ -9,8 +9,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// parseJSON parses one line of NDJSON, which must be an object with strings and nulls. A repeated key is an error:
-// it does not say which of its values is meant.
+// parseJSON parses one line of NDJSON: an object with strings and nulls. A repeated key is an error, because its value
+// would be ambiguous.
 func parseJSON(line []byte, values *fields) *LineError {
 	var object map[string]json.RawMessage
 	err := json.Unmarshal(line, &object)

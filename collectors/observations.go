@@ -18,18 +18,18 @@ const (
 	endlessLineBytes       = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
 	refreshObservationsMax = 10_000   // lines with the same source and time (a refresh); usually at most 3,500
 	batchErrorsMax         = 256      // malformed lines in one Batch
-	sourceIDMax            = 80       // characters of a source id, as many as of an institution id
+	sourceIDMax            = 80       // characters of a source id, as for an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4   // length of the longest file signature that binaryFormat knows
-	sniffBytes             = 512 // first bytes of a file that sniff looks at
-	quotedBytesMax         = 64  // bytes of an invalid text that an error quotes
+	signatureBytes         = 4   // length of the longest file signature in binaryFormat
+	sniffBytes             = 512 // first bytes of a file for sniff
+	quotedBytesMax         = 64  // bytes of an invalid text quoted in an error
 )
 
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: the extension of the file name decides (FormatOf). If the extension is
-// unknown, a file that begins with { is NDJSON, any other file CSV.
+// The formats. AnyFormat is only for reading: the file name's extension determines the format (FormatOf). With an
+// unknown extension, a file that begins with { is NDJSON, any other file CSV.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
@@ -83,8 +83,8 @@ type Reader struct {
 	name    string
 	lines   lineReader
 	parse   func(line []byte, values *fields) *LineError
-	pending Batch // the next Batch, which is still incomplete
-	err     error // the error of every further Next; nil = more can be read
+	pending Batch // the next Batch, still incomplete
+	err     error // result of every further Next; nil = more can be read
 }
 
 // OpenObservations returns a Reader of a file, and reads the header of a CSV file. name is the file name. The error is
@@ -120,10 +120,10 @@ func (r *Reader) Bytes() int64 { return r.lines.bytes }
 func (r *Reader) Lines() int { return r.lines.number }
 
 // Next returns the next refresh and the malformed lines before it. After batchErrorsMax malformed lines, it returns
-// these lines without a refresh. It never sets Refresh.Complete, because a file may lack observations.
+// them without a refresh. It never sets Refresh.Complete, because a file may lack observations.
 //
-// After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the refresh that it was
-// reading, because lines of it may be missing, and every further call returns the error again.
+// After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the current refresh,
+// because lines of it may be missing. Every further call returns the error again.
 func (r *Reader) Next() (Batch, error) {
 	for r.err == nil {
 		observation, problem, err := r.read()
@@ -151,8 +151,8 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// read reads the next line that is not blank. It returns an observation, the error of a malformed line, or an error
-// that ends the reading, such as io.EOF.
+// read reads the next non-blank line. It returns an observation, the error of a malformed line, or an error that ends
+// the reading, such as io.EOF.
 func (r *Reader) read() (Observation, *LineError, error) {
 	for {
 		line, long, err := r.lines.next()
@@ -232,7 +232,7 @@ func (r *Reader) startRefresh(o Observation) {
 	}
 }
 
-// finish returns the last Batch at io.EOF. After another error the Batch has only malformed lines.
+// finish returns the last Batch at io.EOF. After another error the Batch contains only malformed lines.
 func (r *Reader) finish(err error) (Batch, error) {
 	last := r.pending
 	r.pending, r.err = Batch{}, err

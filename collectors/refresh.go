@@ -9,18 +9,18 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// BuildRefreshes turns the results of a source's pages into refreshes for the engine. A refresh has observations of one
-// source at one time. results[i] is the result of page i; the zero Result means that the page was not read.
+// BuildRefreshes turns the results of a source's pages into refreshes. results[i] is the result of page i; the zero
+// Result means an unread page.
 //
-// The first refreshes have the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or now
-// if the day has not ended. They have no slot (scheduled time) and are not Complete.
+// The first refreshes contain the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or
+// now if the day has not ended. They have no slot and are not Complete.
 //
-// After them come at most two current refreshes, with ObservedAt now and the given slot. The first has the currencies
-// of which all pages were read. It is Complete, so the engine removes earlier quotes that are missing in it. The second
-// has the other currencies.
+// At most two current refreshes follow, with ObservedAt now and the given slot. The first contains the currencies of
+// completely read pages. It is Complete, so the engine removes earlier quotes that are missing in it. The second
+// contains the other currencies.
 //
-// If the buy and sell sides of a quote are on different pages, BuildRefreshes joins them. Observations without a time
-// of expiry get one from the definition d, which says how the source is read and how long its quotes are valid.
+// BuildRefreshes joins the buy and sell sides of a quote from different pages. Observations without an expiry get one
+// from the definition d.
 func BuildRefreshes(d *source.Definition, results []source.Result, now, slot time.Time) []engine.Refresh {
 	refreshes := historyRefreshes(d, results, now)
 	var complete, incomplete []engine.Observation
@@ -79,7 +79,7 @@ func historyRefreshes(d *source.Definition, results []source.Result, now time.Ti
 // endOfDay returns the last second of a day in Santo Domingo.
 func endOfDay(date engine.Date) time.Time { return date.AddDays(1).Start().Add(-time.Second).UTC() }
 
-// setExpiry sets the time of expiry of observations that have none. The definition says how long a quote is valid.
+// setExpiry sets missing expiries from the definition's lifetime of a quote.
 func setExpiry(d *source.Definition, observations []engine.Observation, checkedAt time.Time) {
 	for i := range observations {
 		if o := &observations[i]; o.ExpiresAt.IsZero() {
@@ -88,7 +88,7 @@ func setExpiry(d *source.Definition, observations []engine.Observation, checkedA
 	}
 }
 
-// isCurrencyComplete reports whether every page that may have the currency was read.
+// isCurrencyComplete reports whether every page that may contain the currency was read.
 func isCurrencyComplete(d *source.Definition, results []source.Result, currency string) bool {
 	if len(results) != len(d.Pages) {
 		return false
@@ -96,7 +96,7 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	for i := range d.Pages {
 		page, missing := &d.Pages[i], len(results[i].Observations) == 0 && len(results[i].History) == 0
 		if page.InsteadOf != "" {
-			continue // its quotes are in the result of the other page
+			continue // its quotes are in the other page's result
 		}
 		hasCurrency := func(t source.Target) bool { return t.Currency == currency }
 		if missing && (page.Currency == currency || slices.ContainsFunc(d.Targets(page), hasCurrency)) {
@@ -106,8 +106,7 @@ func isCurrencyComplete(d *source.Definition, results []source.Result, currency 
 	return true
 }
 
-// trimHistory removes the past days before a date: the date of now minus the given number of days. If days is 0, it
-// keeps all.
+// trimHistory removes past days older than days before now. If days is 0, it keeps all.
 func trimHistory(results []source.Result, days int, now time.Time) []source.Result {
 	if days == 0 {
 		return results
@@ -120,9 +119,8 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 	return trimmed
 }
 
-// publishable returns refreshes without the quotes that must not be published: those with one side, if not all pages of
-// the currency were read, because the other side may be on a page that was not read. If such a quote were published,
-// the engine would remove the other side, which may still be valid.
+// publishable removes quotes that must not be published: one-sided quotes of a currency with unread pages. The other
+// side may be on an unread page and still be valid, but the engine would remove it.
 func publishable(refreshes []engine.Refresh) []engine.Refresh {
 	isHalf := func(o engine.Observation) bool { return (o.Buy == "") != (o.Sell == "") }
 	for i := range refreshes {

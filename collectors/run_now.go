@@ -7,16 +7,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// RunReport is the result of RunNow. Its Observations are those of Report with the sides joined, as they were given to
-// the engine.
+// RunReport is the result of RunNow. Its Observations are Report's, with the sides joined, as sent to the engine.
 type RunReport struct {
 	Report
 	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
 }
 
-// RunNow reads all pages of a source at once, publishes their rates and returns what became of them. If the slot now
-// has not been tried yet, they are published for it, otherwise without a slot. The next slot is as it would have been.
-// RunNow waits while the source is being read.
+// RunNow reads all pages of a source at once, publishes their rates and returns the result. The rates belong to the
+// current slot if it has not been tried yet, otherwise to no slot. The next slot is not affected. RunNow waits for a
+// running try.
 //
 // The error is an *engine.Error: the source is unknown or disabled, or the collector does not run, or ends.
 func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
@@ -70,12 +69,11 @@ func (r *runner) report(a *attempt) RunReport {
 	return report
 }
 
-// NotPublished is the reason why a quote was not given to the engine: publishing failed, it was only tried, or the page
-// with its other side could not be read.
+// NotPublished is the reason for a quote that did not reach the engine: publishing failed, the run was only a check, or
+// the page with the other side could not be read.
 const NotPublished engine.Reason = "not_published"
 
-// fates returns the current quotes that were given to the engine, without past days. A quote that was refused has the
-// reason.
+// fates returns the current quotes sent to the engine, without past days. A refused quote has its reason.
 func (o *publishOutcome) fates() map[quoteID]engine.Refusal {
 	fates := map[quoteID]engine.Refusal{}
 	for i := o.historyCount; i < len(o.refreshes); i++ {

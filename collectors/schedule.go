@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Schedule has the slots: the times at which sources are fetched. All nodes must use the same slots.
+// Schedule determines the slots (scheduled times for fetching). All nodes must use the same slots.
 type Schedule interface {
-	Last(now time.Time) time.Time   // the newest slot at or before now
-	Next(after time.Time) time.Time // the first slot after a time
+	Last(now time.Time) time.Time   // newest slot at or before now
+	Next(after time.Time) time.Time // first slot after a time
 }
 
 // Daily is the schedule of live nodes: 08:00, 12:00 and 17:00 in Santo Domingo, which has no daylight saving time.
@@ -30,7 +30,7 @@ func (daily) Last(now time.Time) time.Time {
 	return last
 }
 
-// Next returns the same time that API clients get as the time of the next refresh.
+// Next implements Schedule. API clients get the same time as the next refresh.
 func (daily) Next(after time.Time) time.Time { return engine.NextRefresh(after) }
 
 // Every is a schedule for demos and tests. Its slots are the results of time.Time.Truncate(step). It panics if step is

@@ -19,7 +19,7 @@ type Writer struct {
 	out     *bufio.Writer
 	write   func(*fields) error
 	written int    // number of observations
-	header  string // "" = there is none, or it has been written
+	header  string // "" = none, or already written
 }
 
 // NewWriter returns a Writer of a format. AnyFormat is an error.
@@ -37,8 +37,8 @@ func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	return writer, nil
 }
 
-// Write writes one observation without its Line and ExpiresAt, which have no column. If a Reader would reject the line,
-// Write returns an error that names the invalid column, and writes nothing.
+// Write writes one observation without Line and ExpiresAt, which have no column. For a line that a Reader would reject,
+// it writes nothing and returns an error that names the invalid column.
 func (w *Writer) Write(o Observation) error {
 	values := fieldsOf(&o)
 	_, problem := values.observation()

@@ -464,8 +464,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 
 const expectContinue = "100-continue"
 
-// beforeBody is called after the head of a request. It makes the HTTP library (fasthttp) accept Expect in upper or lower case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also stops the library from
-// reading a chunked body, which serve refuses anyway.
+// beforeBody is called after the head of a request. It makes the HTTP library (fasthttp) accept Expect in upper or
+// lower case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also stops the library
+// from reading a chunked body, which serve refuses anyway.
 func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	const chunked = -1
 	if header.ContentLength() == chunked {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// AgeMaxDefault is a year, and time to compare it with the one before.
+	// AgeMaxDefault is a year, plus time to compare it with the one before.
 	AgeMaxDefault    = 400 * 24 * time.Hour
 	freeMin          = 512 << 20 // of the disk; the log of a node becomes read-only at 64 MiB
 	documentBytesMax = 16 << 20  // package fetch accepts no larger document
@@ -33,7 +33,7 @@ const (
 var (
 	// fileNames matches a file of an archive, below its directory.
 	fileNames = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)/([a-z0-9-]+)/(\d{6}\.\d{3}Z)-(\d\d)-([0-9a-f]{64})\.zst$`)
-	// leftBehind matches a temporary file of an interrupted write, and the files of an archive before version 1.1.
+	// leftBehind matches temporary files of interrupted writes, and files of archives before version 1.1.
 	leftBehind = regexp.MustCompile(`^(?:.*/\.new-[^/]*|entries/.*\.json|objects/.*\.zst)$`)
 )
 
@@ -42,12 +42,12 @@ type Config struct {
 	Dir    string
 	Clock  func() time.Time
 	AgeMax time.Duration // 0 = AgeMaxDefault
-	// Free returns the bytes that can be written on the disk of a directory. nil = that is not checked.
+	// Free returns the free bytes on the disk of a directory. nil = unchecked.
 	Free   func(dir string) (int64, error)
 	Logger *slog.Logger // nil = nothing is logged
 }
 
-// Stats counts what an archive has, and what it could not keep.
+// Stats counts the archive's documents and failures.
 type Stats struct {
 	Documents int64
 	Bytes     int64
@@ -84,8 +84,8 @@ func (w *Writer) Stats() Stats {
 	return w.stats
 }
 
-// Keep keeps a document unless it is equal to the last one of its page. page is the index in Definition.Pages. A
-// failure does not affect collecting: it is counted, and the first one is logged.
+// Keep stores a document unless it equals the last one of its page. page is the index in Definition.Pages. A failure
+// does not affect collecting: it is counted, and the first one is logged.
 func (w *Writer) Keep(sourceID string, page int, document *source.Document) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *Writer) keep(sourceID string, page int, document *source.Document) erro
 	return nil
 }
 
-// sweep removes files that are too old, except the newest of each page, and counts the others. The names sort by time.
+// sweep removes too old files, except the newest of each page, and counts the rest. File names sort by time.
 func (w *Writer) sweep(now time.Time) error {
 	newest, last, stats := map[pageKey]string{}, map[pageKey]string{}, Stats{Failures: w.stats.Failures}
 	oldest := now.Add(-w.config.AgeMax)
@@ -232,7 +232,7 @@ func Documents(dir, sourceID string) (documents []Document, err error) {
 	return documents, nil
 }
 
-// Unpack returns the document in a file of an archive. A file that is not packed is returned as it is.
+// Unpack returns the document in an archive's file. It returns an uncompressed file as it is.
 func Unpack(data []byte) ([]byte, error) {
 	if len(data) < 4 || string(data[:4]) != "\x28\xb5\x2f\xfd" {
 		return data, nil

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// detailBytesMax bounds Failure.Detail, which may quote texts from the server.
+// detailBytesMax bounds Failure.Detail, which may quote the server.
 const detailBytesMax = 1000
 
-// Client fetches the documents (web pages, JSON, workbooks) that source definitions describe. Its methods are safe for
+// Client fetches documents (web pages, JSON, workbooks) according to source definitions. Its methods are safe for
 // concurrent use.
 type Client struct {
 	config Config

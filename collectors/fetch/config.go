@@ -17,27 +17,27 @@ const (
 
 // Config configures a Client. Clock is required; the zero value of every other field is usable.
 type Config struct {
-	// Clock gives the time of documents, pauses and certificate checks. Timeouts use the system's timers.
+	// Clock is used for documents, pauses and certificate checks. Timeouts use the system's timers.
 	Clock func() time.Time
-	// Random adds jitter to the waits between tries. After New the caller must not use Random any more. nil: no jitter.
+	// Random is the source of jitter for waits between tries. After New only the client may use it. nil: no jitter.
 	Random *rand.Rand
 	// UserAgent names the program and a contact, in the form that most sites accept:
 	// Mozilla/5.0 (compatible; tasard/1.2; +https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
-	// Dial opens a connection. It must return when its context ends. nil: only to public
-	// addresses, and to addresses that the URLs of the definition have in place of a host name.
+	// Dial opens a connection. It must return when its context ends. nil: connect only to public addresses, and to IP
+	// addresses in the URLs of the definition.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Roots has the trusted certificate authorities. nil: the system's.
 	Roots *x509.CertPool
-	// CA reads a PEM file with certificates for one source; the definition of the source names it (CAFile). nil:
-	// fetching such a source fails.
+	// CA reads a PEM file with certificates, named by a source's definition (CAFile). nil: fetching such a source
+	// fails.
 	CA func(name string) ([]byte, error)
-	// Secret returns the secret with a name, which a definition has (Definition.SecretNames), or "" if there is none. nil:
-	// there are none.
+	// Secret returns a secret by the name in a definition (Definition.SecretNames), or "" if there is none. nil: no
+	// secrets.
 	Secret func(name string) string
 	// RequestTimeout bounds one request, from the dial to the last byte of the response. 0: 12 s.
 	RequestTimeout time.Duration
-	// FetchTimeout bounds a Fetch, with its waits, redirects and retries. 0: 30 s.
+	// FetchTimeout bounds a Fetch, including waits, redirects and retries. 0: 30 s.
 	FetchTimeout time.Duration
 	// Pause is the minimum time between the end of a request and the next request to the same host.
 	// 0: 500 ms; negative: no pause, for a simulated site.

@@ -1,6 +1,6 @@
-// Package fetch downloads the documents of source definitions over HTTP/1.1. It sends one request at a time to a
-// host, obeys robots.txt, identifies itself and retries at most twice. It does not parse
-// documents and stores nothing on disk. Start at Client.Fetch.
+// Package fetch downloads the documents of source definitions over HTTP/1.1. It sends one request at a time to a host,
+// obeys robots.txt, identifies itself and retries at most twice. It does not parse documents and writes nothing to
+// disk. Start at Client.Fetch.
 //
 // # Data flow
 //
@@ -42,18 +42,19 @@
 //	no response in time               timeout, after as many tries as fit
 //	invalid certificate, or TLS failed otherwise                   tls
 //
-// A challenge page is what a bot protection sends instead of the document. With status 200 it is recognised by
-// Definition.Parse.
+// A challenge page is the page of a bot protection in place of the document. With status 200, Definition.Parse
+// recognises it.
 //
 // # robots.txt
 //
-// The robots.txt of each origin (scheme, host and port) is fetched once a day, before any other request. Its rules for
+// The robots.txt of each origin (scheme, host and port) is fetched once a day, before any other request. The rules for
 // the product token "tasard" apply, as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed)
-// allows everything. If robots.txt can't be fetched (5xx, no connection), the client uses its older copy; without an
-// older copy, the Fetch fails. Crawl-delay, which is not in the RFC, lengthens the pause between requests, to ten
-// seconds at most. A definition with IgnoreRobots, or with a secret, skips all of this.
+// allows everything. If robots.txt can't be fetched (5xx, no connection), the client uses its older copy; without one,
+// the Fetch fails. Crawl-delay, which is not in the RFC, lengthens the pause between requests, up to ten seconds. A
+// definition with IgnoreRobots, or with a secret, skips all of this.
 //
 // # Limits
 //
-// No HTTP/2, no encoding but gzip, no proxy but that of a definition, no cache: each fetch is of the whole document.
+// No HTTP/2, no encoding but gzip, no proxy unless a definition names one, no cache: each fetch gets the whole
+// document.
 package fetch

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// fetchError is the failure of a request, with the data from which doWithRetries decides about another try.
+// fetchError is the failure of a request, with the data for doWithRetries.
 type fetchError struct {
 	failure    *source.Failure
 	status     int           // HTTP status; 0 = no response
@@ -40,8 +40,8 @@ func (f *fetchError) asRetryable() *fetchError {
 	return f
 }
 
-// exchangeError classifies err, the error of a request that got no complete response. handshake is the error of the
-// TLS handshake, or nil. action names the request in Failure.Detail.
+// exchangeError classifies err, the error of a request without a complete response. handshake is the error of the TLS
+// handshake, or nil. action names the request in Failure.Detail.
 func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
 	switch {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
@@ -106,8 +106,8 @@ func isGzipDamage(err error) bool {
 	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
 }
 
-// isHeaderTooLarge compares the text of the error, because net/http exports no type for this error. The test of hostile
-// servers, TestD4_Hostile, fails if the text changes.
+// isHeaderTooLarge compares the text of the error, because net/http exports no type for it. TestD4_Hostile fails if the
+// text changes.
 func isHeaderTooLarge(err error) bool {
 	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
 }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// hostsMax bounds the number of hosts and origins that are remembered. Only a site with many subdomains has so many.
+// hostsMax bounds the number of stored hosts and origins. Only a site with many subdomains has so many.
 const hostsMax = 256
 
-// hosts has the state of each host, by its name. The zero value is empty.
+// hosts maps names to hosts. The zero value is empty.
 type hosts struct {
 	mu     sync.Mutex
 	byName map[string]*host
 }
 
-// host lets one request at a time to a host, with pauses between them. Goroutines lock it in the order of their calls.
+// host serialises the requests to a host, with pauses. Goroutines lock it in the order of their calls.
 type host struct {
 	token       chan struct{} // has one element while the host is locked
 	nextRequest time.Time     // end of the pause; guarded by token
 	pause       time.Duration // guarded by token
 }
 
-// lock locks the host with a name; the caller must unlock it. If ctx ends first, lock returns the error of ctx. Hosts
-// after the first hostsMax share a lock.
+// lock locks a host by name; the caller must unlock it. If ctx ends first, lock returns its error. Hosts after the
+// first hostsMax share a lock.
 func (h *hosts) lock(ctx context.Context, name string) (*host, error) {
 	h.mu.Lock()
 	if h.byName == nil {
@@ -55,11 +55,10 @@ func (h *host) unlock(now time.Time, pause time.Duration) {
 	<-h.token
 }
 
-// wait returns the remaining pause. The result is at most h.pause. Without this limit, a clock that was set back would
-// lengthen the pause.
+// wait returns the remaining pause, at most h.pause. Without this limit, a clock set back would lengthen the pause.
 func (h *host) wait(now time.Time) time.Duration { return min(h.nextRequest.Sub(now), h.pause) }
 
-// table is a map that is safe for concurrent use and has at most hostsMax entries.
+// table is a map for concurrent use with at most hostsMax entries.
 type table[T any] struct {
 	mu     sync.Mutex
 	values map[string]T
@@ -82,7 +81,7 @@ func (t *table[T]) put(key string, value T) {
 	t.values[key] = value
 }
 
-// sleep waits until the span has passed, or returns the error of ctx as soon as ctx ends.
+// sleep waits for the span, or returns the error of ctx as soon as ctx ends.
 func sleep(ctx context.Context, span time.Duration) error {
 	if span <= 0 {
 		return ctx.Err()

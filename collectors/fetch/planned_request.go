@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// plannedRequest is a request that is ready to send, with the limits of its response.
+// plannedRequest is a request ready to send, with the limits of its response.
 type plannedRequest struct {
 	method     string
 	url        *url.URL
@@ -17,8 +17,8 @@ type plannedRequest struct {
 	limit      int  // maximum bytes of the response body
 	truncate   bool // true = a longer body is cut off at limit; false = it is an error
 	isDocument bool // last request of the page: its response is the document
-	isRobots   bool // request for robots.txt, to which robots.txt does not apply
-	isToken    bool // its response has a token, so nothing is removed from it
+	isRobots   bool // request for robots.txt, exempt from robots.txt
+	isToken    bool // the response contains a token, so secrets are not removed from it
 }
 
 // planRequest prepares s.page.Requests[i]. previous is the response to request i-1, or nil.
@@ -59,8 +59,8 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	return req, nil
 }
 
-// redirected returns the request that follows a redirect (RFC 9110, section 15.4). Status 307 and 308 keep the method,
-// any other status changes it to GET.
+// redirected returns the request after a redirect (RFC 9110, section 15.4). Status 307 and 308 keep the method, any
+// other status changes it to GET.
 func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest {
 	req.url = target
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect && req.method != http.MethodGet {
@@ -71,7 +71,7 @@ func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest
 	return req
 }
 
-// address returns the address of a request. It is r.URL or, with r.AddressFrom, an attribute of an HTML element in the
+// address returns the address of a request: r.URL or, with r.AddressFrom, an attribute of an HTML element in the
 // previous response.
 func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *fetchError) {
 	if r.AddressFrom == nil {

@@ -11,15 +11,14 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// sharedAddresses are the addresses of providers' networks behind NAT (RFC 6598). They are not reachable from outside.
+// sharedAddresses are addresses behind providers' NAT (RFC 6598), not reachable from outside.
 var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
-// dialPublic returns the dial function for a source when Config.Dial is nil. It connects only to public addresses, so
-// that neither the DNS of a site nor a redirect can make the node send requests into the operator's network. A
-// definition whose URL has another address in place of a host name also allows that address. With a proxy, the site is
-// reached from the proxy, and the node connects only to it.
+// dialPublic returns the dial function for a source if Config.Dial is nil. It connects only to public addresses, so
+// that neither a site's DNS nor a redirect can direct requests into the operator's network. An IP address in a URL of
+// the definition is allowed too. With a proxy, the node connects only to the proxy.
 func dialPublic(d *source.Definition) func(ctx context.Context, network, address string) (net.Conn, error) {
-	if d.Proxy != "" { // all connections are to the proxy, which the operator named
+	if d.Proxy != "" { // named by the operator; all connections go there
 		return new(net.Dialer).DialContext
 	}
 	named := map[netip.Addr]bool{}

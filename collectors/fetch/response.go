@@ -38,8 +38,8 @@ type rawResponse struct {
 
 var errTooLarge = errors.New("too large")
 
-// readBody reads a body of at most limit bytes. A longer body is errTooLarge; with truncate, readBody returns its first
-// limit bytes instead. contentLength is -1 if it is unknown.
+// readBody reads a body of at most limit bytes. A longer body is errTooLarge, or with truncate is cut off at limit.
+// contentLength is -1 if unknown.
 func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]byte, error) {
 	if contentLength > int64(limit) && !truncate {
 		return nil, errTooLarge
@@ -48,7 +48,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	if contentLength >= 0 && contentLength <= int64(limit) {
 		capacity = int(contentLength)
 	}
-	buffer := make([]byte, 0, capacity+1) // one byte more, to notice a body that is longer than expected
+	buffer := make([]byte, 0, capacity+1) // one byte more, to detect a body that is longer than expected
 	for {
 		n, err := body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
@@ -73,8 +73,8 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	}
 }
 
-// nextCapacity quadruples the capacity of readBody's buffer. From a capacity of limit/16 on, it returns limit+1, which
-// is the maximum, at once. So the buffer that is copied last has less than a quarter of the limit.
+// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on, it returns the maximum (limit+1) at
+// once. The last copied buffer thus has less than a quarter of the limit.
 func nextCapacity(capacity, limit int) int {
 	if capacity >= limit/16 {
 		return limit + 1
@@ -82,8 +82,8 @@ func nextCapacity(capacity, limit int) int {
 	return 4 * capacity
 }
 
-// keptHeaders returns the headers of source.Document: those that help to explain a document later, and none that could
-// be a secret, such as cookies.
+// keptHeaders returns the headers for source.Document. They help to explain a document later, and cannot contain a
+// secret such as a cookie.
 func (r *rawResponse) keptHeaders() map[string]string {
 	kept := map[string]string{}
 	for _, name := range []string{"Age", "Cache-Control", "Content-Language", "Content-Type", "Date", "Etag", "Last-Modified", "Server", "Via", "X-Cache"} {
@@ -102,8 +102,8 @@ func (r *rawResponse) isRedirect() bool {
 	return false
 }
 
-// check returns nil if the response is good, else an error that says why it is not. isDocument means that a response
-// without a body is an error. check must not be called for a redirect.
+// check returns nil for a good response, else an error with the reason. isDocument means that a response without a body
+// is an error. Do not call check for a redirect.
 func (r *rawResponse) check(isDocument bool) *fetchError {
 	switch {
 	case r.status == http.StatusOK || r.status == http.StatusNoContent || r.status == http.StatusResetContent:
@@ -142,7 +142,7 @@ func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any
 	return fetchErr
 }
 
-// redirectTarget returns the target of a redirect, or an error if it must not be followed.
+// redirectTarget returns the target of a redirect, or an error if the redirect is forbidden.
 func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	location := r.header.Get("Location")
 	if location == "" {
@@ -159,8 +159,7 @@ func (r *rawResponse) redirectTarget() (*url.URL, *fetchError) {
 	return target, nil
 }
 
-// shorten returns a text from a server for an error message: without control characters, and shortened to about 200
-// bytes.
+// shorten returns a server's text for an error message: without control characters, and cut to about 200 bytes.
 func shorten(text string) string { return sanitize(text, 200) }
 
 func sanitize(text string, bytesMax int) string {

@@ -18,7 +18,7 @@ type robotsRules struct {
 	fetchedAt time.Time
 }
 
-// checkRobots returns the pause between requests that robots.txt demands (Crawl-delay), or an error if robots.txt
+// checkRobots returns the pause between requests demanded by robots.txt (Crawl-delay), or an error if robots.txt
 // disallows the address. Each origin (scheme, host and port) has its own robots.txt.
 func (s *session) checkRobots(ctx context.Context, address *url.URL) (time.Duration, *fetchError) {
 	if s.definition.IgnoreRobots {

@@ -9,10 +9,10 @@ import (
 // productToken names this program in the User-agent lines of a robots.txt.
 const productToken = "tasard"
 
-// crawlDelayMax bounds Crawl-delay, because a Fetch must not take longer than its timeout.
+// crawlDelayMax bounds Crawl-delay, to keep a Fetch within its timeout.
 const crawlDelayMax = 10 * time.Second
 
-// rules has the rules of a robots.txt that apply to this program. The zero value allows everything.
+// rules are a robots.txt's rules for this program. The zero value allows everything.
 type rules struct {
 	paths      []pathRule
 	crawlDelay time.Duration
@@ -58,9 +58,9 @@ func (r pathRule) matches(path string) bool {
 	return matches && (!anchored || path == "")
 }
 
-// parseRules parses a robots.txt. A group in it is one or more User-agent lines and the rules after them. parseRules
-// returns the rules of the groups for this program. If there are none, it returns the rules of the groups for all
-// programs (*). It skips lines that are not rules (RFC 9309, section 2.2), so a page of HTML allows everything.
+// parseRules parses a robots.txt. A group is one or more User-agent lines and the rules after them. The result is the
+// rules of the groups for this program or, without any, of the groups for all programs (*). Lines that are not rules
+// are skipped (RFC 9309, section 2.2), so an HTML page allows everything.
 func parseRules(text []byte) rules {
 	var ownRules, commonRules rules
 	var matchesUs, matchesAll, hasOwnGroup, inRules bool

@@ -10,15 +10,16 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// hiddenBytesMin is the length from which a secret is removed from responses. A shorter text may be a part of a price.
+// hiddenBytesMin is the minimum length of a secret that is removed from responses. A shorter text may be a part of a
+// price.
 const hiddenBytesMin = 8
 
 const hidden = "[redacted]"
 
-// secretTexts replaces the secrets of a session in what a server has sent. A server may repeat the header of a request
-// in its response, from which the secret would get into logs and archives.
+// secretTexts removes the secrets of a session from a server's responses. A server may repeat a request's header in its
+// response, and the secret would get into logs and archives.
 type secretTexts struct {
-	texts    []string          // the longest first, because a secret may begin with another one
+	texts    []string          // longest first, because a secret may begin with another one
 	replacer *strings.Replacer // nil = nothing to replace
 }
 
@@ -51,8 +52,8 @@ func (t *secretTexts) redactHeader(header http.Header) {
 	}
 }
 
-// send sends a request, with the secret or the token that the definition names. If the server refuses the token, send
-// gets another one, once: the token may have been revoked.
+// send sends a request, with the definition's secret or token. If the server refuses the token, send tries a new one
+// once, because the token may have been revoked.
 func (s *session) send(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	if !s.hasSecret() {
 		return s.doWithRetries(ctx, req)
@@ -76,8 +77,8 @@ func (s *session) send(ctx context.Context, req plannedRequest) (*rawResponse, *
 
 func (s *session) hasSecret() bool { return s.definition.Secret != nil || s.definition.OAuth2 != nil }
 
-// authorize adds the secret or the token to a request and returns the token. refused is a token that the server has
-// refused, which is not used again.
+// authorize adds the secret or the token to a request and returns the token. refused is a refused token, which is not
+// used again.
 func (s *session) authorize(ctx context.Context, req *plannedRequest, refused string) (token string, fetchErr *fetchError) {
 	if !source.MayCarrySecret(req.url, s.definition.Proxy) {
 		return "", newFetchError(source.Internal, "a secret is never sent to %s, which is not protected; correct the definition", shorten(req.url.String()))
@@ -105,7 +106,7 @@ func (s *session) authorize(ctx context.Context, req *plannedRequest, refused st
 	return token, nil
 }
 
-// secret returns the secret with a name, and remembers to remove it from responses.
+// secret returns a secret by name, and adds it to the texts removed from responses.
 func (s *session) secret(name string) (string, *fetchError) {
 	text := ""
 	if s.client.config.Secret != nil {
@@ -121,7 +122,7 @@ func (s *session) secret(name string) (string, *fetchError) {
 	return text, nil
 }
 
-// explainRefusal says which secret the server has refused, if it has.
+// explainRefusal names the secret in the failure if the server has refused it.
 func (s *session) explainRefusal(fetchErr *fetchError) *fetchError {
 	if fetchErr.status == http.StatusUnauthorized || fetchErr.status == http.StatusForbidden {
 		fetchErr.failure.Kind = source.Blocked

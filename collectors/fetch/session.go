@@ -31,7 +31,7 @@ type session struct {
 	secrets    secretTexts
 }
 
-// newSession returns the session of a Fetch. The session adds its connections to conns; the caller must close them.
+// newSession returns the session of a Fetch. It adds its connections to conns; the caller must close them.
 func (c *Client) newSession(d *source.Definition, page int, conns *connections) (*session, *fetchError) {
 	transport, fetchErr := c.newTransport(d, conns)
 	if fetchErr != nil {
@@ -67,8 +67,8 @@ func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 	}, nil
 }
 
-// doWithRetries sends a request up to triesMax times. It stops early at an error that is not retryable, and if the wait
-// before the next try would exceed the timeout of the Fetch.
+// doWithRetries sends a request up to triesMax times. It stops at an error that is not retryable, and if the next wait
+// would exceed the timeout of the Fetch.
 func (s *session) doWithRetries(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for try := 1; ; try++ {
 		resp, fetchErr := s.doWithRedirects(ctx, req)
@@ -167,8 +167,8 @@ func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay 
 	return s.readResponse(ctx, req, response, action)
 }
 
-// traceHandshake stores the error of the TLS handshake. exchangeError uses it to tell a bad certificate from a bad
-// connection.
+// traceHandshake stores the error of the TLS handshake. With it, exchangeError distinguishes a bad certificate from a
+// bad connection.
 func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 		if err != nil {
@@ -179,7 +179,7 @@ func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace 
 
 // readResponse reads the body. req.limit applies to a response with status 200, errorBytesMax to all others.
 func (s *session) readResponse(ctx context.Context, req plannedRequest, response *http.Response, action string) (*rawResponse, *fetchError) {
-	s.secrets.redactHeader(response.Header) // at once: an error may have the beginning of a header
+	s.secrets.redactHeader(response.Header) // at once: an error may quote the beginning of a header
 	resp := &rawResponse{method: req.method, url: req.url, status: response.StatusCode, header: response.Header}
 	limit, truncate := req.limit, req.truncate
 	if resp.status == http.StatusSwitchingProtocols { // the body is the raw connection; the transport applies no timeout to it
@@ -201,7 +201,7 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 		return nil, s.exchangeError(ctx, err, nil, action)
 	}
 	resp.body, resp.receivedAt = body, s.client.config.Clock()
-	if s.hasSecret() && !req.isToken { // a new token may contain the id of the client
+	if s.hasSecret() && !req.isToken { // a new token may contain the client's id
 		resp.body = []byte(s.secrets.redact(string(body)))
 	}
 	return resp, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// addressProblem returns why target may not be requested, or "" if it may. base is the address of the page or redirect
-// that names target. target must be on the same site, and must not go from https to http. Its port must be the default
-// of its scheme, or base must have the same host and port. It must not contain a user name or password.
+// addressProblem returns the reason why a request to target is forbidden, or "". base is the address of the page or
+// redirect that refers to target. target must be on the same site, and must not go from https to http. Its port must be
+// the scheme's default, or base must have the same host and port. It must not contain a user name or password.
 func addressProblem(base, target *url.URL) string {
 	switch {
 	case target.Scheme != "http" && target.Scheme != "https":

@@ -16,9 +16,9 @@ import (
 const (
 	tokenPageBytesMax = 64 << 10
 	tokenBytesMax     = 8 << 10
-	tokenLifeDefault  = 5 * time.Minute  // of a token whose lifetime the server does not say
+	tokenLifeDefault  = 5 * time.Minute  // of a token without a lifetime from the server
 	tokenLifeMax      = 24 * time.Hour   // also keeps the sum of times from overflowing
-	tokenMargin       = 30 * time.Second // a token is not used any more so long before its end
+	tokenMargin       = 30 * time.Second // a token is not used so long before its end
 	// gatewayPause is the time between two requests to a site with OAuth2. Gateways of banks allow one request a second.
 	gatewayPause = 1200 * time.Millisecond
 )
@@ -36,8 +36,7 @@ func (t accessToken) usableAt(now time.Time) bool {
 	return t.text != "" && age >= 0 && age < t.life-tokenMargin
 }
 
-// token returns the token of the source. It asks for one if there is none, if it has expired or if it is the one that
-// was refused.
+// token returns the source's token. It requests a new one if there is none, or the old one has expired or was refused.
 func (s *session) token(ctx context.Context, clientID, refused string) (string, *fetchError) {
 	token, _ := s.client.tokens.get(s.definition.ID)
 	if !token.usableAt(s.client.config.Clock()) || token.text == refused {
@@ -105,8 +104,8 @@ func readToken(resp *rawResponse) (accessToken, *fetchError) {
 	return accessToken{text: answer.Token, obtainedAt: resp.receivedAt, life: life}, nil
 }
 
-// explainTokenRefusal adds the error code of a token endpoint, and says which secrets it has refused. Status 400 means
-// invalid credentials too (RFC 6749, section 5.2).
+// explainTokenRefusal adds the token endpoint's error code, and names the refused secrets. Status 400 means invalid
+// credentials too (RFC 6749, section 5.2).
 func (s *session) explainTokenRefusal(fetchErr *fetchError) *fetchError {
 	var answer struct {
 		Code string `json:"error"`

@@ -12,8 +12,8 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// connections collects the connections of one Fetch, so that Fetch can close all of them before it returns. Otherwise
-// the transport might keep a connection whose handshake ends after the timeout of its request.
+// connections collects the connections of one Fetch, to close all of them before Fetch returns. Otherwise the transport
+// might keep a connection whose handshake ends after its request's timeout.
 type connections struct {
 	ctx  context.Context // the context of the Fetch
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -23,8 +23,7 @@ type connections struct {
 	ended bool // closeAll was called
 }
 
-// dialTracked is the DialContext of the transport. It ignores the context that the transport passes, because that
-// context may outlive the Fetch.
+// dialTracked is the transport's DialContext. It ignores the transport's context, because that may outlive the Fetch.
 func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dial(c.ctx, network, address)
 	if err != nil {
@@ -49,8 +48,8 @@ func (c *connections) closeAll() {
 	}
 }
 
-// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy but that of the definition. Fetches do not
-// share a transport, so that sources share no connections and no certificate authorities.
+// newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy except the definition's. Each Fetch has its
+// own, so that sources share no connections and no certificate authorities.
 func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
 	roots, fetchErr := c.roots(d)
 	if fetchErr != nil {
@@ -75,8 +74,8 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 	}, nil
 }
 
-// roots returns the trusted certificates for a source: Config.Roots and those in the PEM file that the definition of
-// the source names (CAFile). A CAFile can also hold an intermediate certificate that the server omits.
+// roots returns the trusted certificates for a source: Config.Roots and the definition's PEM file (CAFile). A CAFile
+// can also contain an intermediate certificate that the server omits.
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil

@@ -8,19 +8,19 @@ import (
 )
 
 // markupCostMax bounds the number of elements of a parsed page. An HTML parser repeats every unclosed formatting
-// element, such as <b>, in each paragraph after it. So a page of 23 KB can become two million elements: 400 unclosed
-// elements and 5,000 paragraphs.
+// element, such as <b>, in each later paragraph. So 400 unclosed elements and 5,000 paragraphs, a page of 23 KB, become
+// two million elements.
 const markupCostMax = 4 * nodesMax
 
-// nestingCostMax bounds the sum of the depths at all tags, because the parser searches all open elements at each tag.
-// For a page with 20,000 elements at a depth of forty the sum is less than a twentieth of nestingCostMax.
+// nestingCostMax bounds the sum of the depths at all tags, because the parser searches all open elements at each tag. A
+// page with 20,000 elements at a depth of forty has less than a twentieth of that sum.
 const (
 	nestingCostMax = 20_000_000
 	nestingMax     = 512 // maximum depth; the HTML parser rejects deeper pages
 )
 
-// formattingStack estimates which formatting elements are open. The estimate is too high only on pages that no
-// institution writes. It is too low only on pages that are made to deceive it.
+// formattingStack estimates the open formatting elements. The estimate is too high only for pages that no institution
+// writes, and too low only for pages made to deceive it.
 type formattingStack struct {
 	open   []startTag     // open formatting elements, the innermost last
 	scopes []markupScope  // open scopes, the innermost last
@@ -30,15 +30,15 @@ type formattingStack struct {
 
 type startTag struct{ name, raw string } // raw is the tag with its attributes
 
-// markupScope is an element, such as a table cell, that limits end tags: an end tag within it does not close
-// formatting elements outside it.
+// markupScope is an element that limits end tags, such as a table cell: an end tag inside it does not close formatting
+// elements outside it.
 type markupScope struct {
 	name  string
-	begin int // index in formattingStack.open of the first formatting element within it
+	begin int // index in formattingStack.open of the scope's first formatting element
 }
 
-// isCostlyMarkup reports whether parsing the page would need too much time or memory. It estimates the cost both for
-// HTML, where the content of a script is text, and for SVG, where such content is markup.
+// isCostlyMarkup reports whether parsing the page would need too much time or memory. It estimates the cost for HTML,
+// with scripts as text, and for SVG, with scripts as markup.
 func isCostlyMarkup(text string) bool {
 	return markupCost(text, false) > markupCostMax || markupCost(text, true) > markupCostMax
 }
@@ -75,13 +75,13 @@ func markupCost(text string, inScripts bool) int {
 }
 
 func (m *formattingStack) start(name, raw string) {
-	if !closesItself(name) && !isFormatting(name) { // m.open has the formatting elements
+	if !closesItself(name) && !isFormatting(name) { // m.open lists the formatting elements
 		m.nested[name]++
 		m.depth++
 	}
 	last := len(m.scopes) - 1
 	if last >= 0 && (name == "tr" || isCell(name)) && isCell(m.scopes[last].name) {
-		m.endScope(m.scopes[last].name) // a cell or a row begins, which ends the open cell
+		m.endScope(m.scopes[last].name) // a new cell or row ends the open cell
 	}
 	switch {
 	case isScope(name):
@@ -91,7 +91,7 @@ func (m *formattingStack) start(name, raw string) {
 	}
 }
 
-// push opens a formatting element. The parser keeps at most three equal elements open in a scope.
+// push opens a formatting element. The parser keeps at most three equal open elements in a scope.
 func (m *formattingStack) push(name, raw string) {
 	equal := 0
 	for _, other := range m.open[m.scopeBegin():] {
@@ -123,7 +123,7 @@ func (m *formattingStack) end(name string) {
 }
 
 // endScope closes the innermost scope if it has this name. The end of a table also closes its open cells and caption.
-// Formatting elements that are still open in the scope go on in the scope around it.
+// Open formatting elements of the scope continue in the surrounding scope.
 func (m *formattingStack) endScope(name string) {
 	index := len(m.scopes) - 1
 	for name == "table" && index > 0 && (isCell(m.scopes[index].name) || m.scopes[index].name == "caption") {
@@ -163,7 +163,7 @@ func isScope(name string) bool {
 	}, name)
 }
 
-// closesItself reports whether an element needs no end tag: it has no content, or the next element of its kind ends it.
+// closesItself reports whether an element needs no end tag: it is empty, or the next element of its kind ends it.
 func closesItself(name string) bool {
 	return slices.Contains([]string{
 		"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "path", "source", "track", "wbr",

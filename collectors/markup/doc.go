@@ -6,7 +6,7 @@
 //
 //	parse.go, cost.go    parsing; the limits of time and memory for a page
 //	text.go              the text of an element as a person sees it, or an attribute
-//	table.go             the cells of a table by their headings, with cells that span rows and columns
+//	table.go             the cells of a table by their headings, including cells over several rows and columns
 //
 // # Promises
 //

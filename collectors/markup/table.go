@@ -21,13 +21,13 @@ const (
 	headingBytesMax = 500 // a longer text is not a heading
 )
 
-// Table has the cells of an HTML table.
+// Table is an HTML table as a grid.
 type Table struct {
 	rows         map[*html.Node]int    // index in grid of a row (tr)
-	grid         [][]*html.Node        // cells by row and column; a cell that spans several positions is at each of them
-	headingRows  []*headingRow         // by row: the nearest row of headings above it; nil = none
-	lastHeadings *headingRow           // the lowest row of headings so far
-	headings     []string              // headings that the definition names, normalised
+	grid         [][]*html.Node        // cells by row and column; a cell over several positions is at each of them
+	headingRows  []*headingRow         // by row: the nearest row of headings above; nil = none
+	lastHeadings *headingRow           // lowest row of headings so far
+	headings     []string              // headings named by the definition, normalised
 	texts        map[*html.Node]string // cache of headingText
 }
 
@@ -52,18 +52,17 @@ func ReadTable(node *html.Node, headings []string) *Table {
 	return t
 }
 
-// rowspanCell is the lowest cell in a column so far. It may span rows below it.
+// rowspanCell is the lowest cell in a column so far. It may span further rows.
 type rowspanCell struct {
 	cell     *html.Node
-	rowsLeft int // number of further rows that it spans
+	rowsLeft int // number of further rows
 }
 
-// Grid returns the cells by row and column. A cell that spans several places is at each of them. The caller must not
-// change it.
+// Grid returns the cells by row and column. A cell over several positions is at each of them. Do not change the grid.
 func (t *Table) Grid() [][]*html.Node { return t.grid }
 
-// addRows adds the rows of a table, but not the rows of tables within its cells. rowspans has the lowest cell of each
-// column so far.
+// addRows adds the rows of a table, but not of tables within its cells. rowspans maps each column to its lowest cell so
+// far.
 func (t *Table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	for child := node.FirstChild; child != nil; child = child.NextSibling {
 		switch child.DataAtom {
@@ -77,7 +76,7 @@ func (t *Table) addRows(node *html.Node, rowspans map[int]*rowspanCell) {
 	}
 }
 
-// addRow adds a row. If one of its cells is one of t.headings, the row is the row of headings for the rows below.
+// addRow adds a row. A row with one of t.headings becomes the row of headings for the rows below.
 func (t *Table) addRow(tr *html.Node, row []*html.Node) {
 	t.rows[tr] = len(t.grid)
 	t.grid = append(t.grid, row)
@@ -88,7 +87,7 @@ func (t *Table) addRow(tr *html.Node, row []*html.Node) {
 	t.headingRows = append(t.headingRows, t.lastHeadings)
 }
 
-// gridRow returns the cells of a row. They include cells of rows above that span this row.
+// gridRow returns the cells of a row, including cells from above that span it.
 func gridRow(tr *html.Node, rowspans map[int]*rowspanCell) []*html.Node {
 	var row []*html.Node
 	fill := func() {
@@ -128,7 +127,7 @@ func span(cell *html.Node, name string) int {
 }
 
 // columnsOf returns the column of each of t.headings, or nil if one is missing or repeated in the row. The second
-// result reports whether the row has any of them.
+// result reports whether the row contains any of them.
 func (t *Table) columnsOf(row []*html.Node) (map[string]int, bool) {
 	columns, repeated := map[string]int{}, false
 	for i, cell := range row {
@@ -160,10 +159,10 @@ func headingText(cell *html.Node) string {
 	return values.NormaliseLabel(b.String())
 }
 
-// Cells returns the cells of a row by heading, and the row with the headings. It returns nil if the row is not below a
-// complete row of headings. It omits a cell below two headings, because its price could belong to either of them.
-// aligned is false if the row lacks a cell below a heading or has a number to the right of its headings. A cell was
-// left out or inserted then, and the other cells may be those of other headings.
+// Cells returns the cells of a row by heading, and the row with the headings. It returns nil for a row without a
+// complete row of headings above. It omits a cell below two headings, because its price could belong to either. aligned
+// is false if a cell below a heading is missing, or a number stands to the right of the headings. Then a cell was left
+// out or inserted, and the other cells may belong to other headings.
 func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html.Node, aligned bool) {
 	if t == nil {
 		return nil, nil, false
@@ -193,7 +192,7 @@ func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html
 
 var bareNumber = regexp.MustCompile(`(?i)^(?:[^\p{L}/:]|RD|US|DOP)*\p{Nd}(?:[^\p{L}/:]|DOP)*$`)
 
-// isNumber reports whether a cell is a number and nothing else, besides signs and the currency. A date is not one.
+// isNumber reports whether a cell is a number and nothing else except signs and the currency. A date is not a number.
 func isNumber(cell *html.Node) bool {
 	return bareNumber.MatchString(strings.TrimSpace(VisibleText(cell)))
 }

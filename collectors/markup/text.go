@@ -36,17 +36,17 @@ func Text(node *html.Node, attribute string) (string, bool) {
 	return VisibleText(node), true
 }
 
-// VisibleText returns the visible text of an element, with single spaces. It puts spaces around inner elements, so that
-// two numbers, or a price and the digit of a footnote, do not become one number. Elements such as <b> get no spaces
-// (see isTypeface).
+// VisibleText returns the visible text of an element, with single spaces. It surrounds inner elements with spaces, so
+// that two numbers, or a price and a footnote's digit, do not become one number. Elements such as <b> (isTypeface) get
+// no spaces.
 func VisibleText(node *html.Node) string {
 	var b strings.Builder
 	writeVisible(&b, node, textBytesMax)
 	return values.CollapseSpaces(b.String())
 }
 
-// writeVisible writes the visible text of a node until b has bytesMax bytes. Its recursion is bounded, because the HTML
-// parser limits the depth of a document.
+// writeVisible writes the visible text of a node until b has bytesMax bytes. It is recursive; the HTML parser limits
+// the depth.
 func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	if b.Len() >= bytesMax {
 		return
@@ -75,7 +75,7 @@ func writeVisible(b *strings.Builder, node *html.Node, bytesMax int) {
 	}
 }
 
-// IsInvisible reports whether the content of an element is not text for people, such as that of a script.
+// IsInvisible reports whether an element's content, such as a script, is not text for people.
 func IsInvisible(node *html.Node) bool {
 	invisible := []atom.Atom{atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Iframe, atom.Noembed, atom.Noframes}
 	return node.Type == html.ElementNode && slices.Contains(invisible, node.DataAtom)
@@ -86,8 +86,8 @@ func IsStruckOut(node *html.Node) bool {
 	return node.DataAtom == atom.Del || node.DataAtom == atom.S || node.DataAtom == atom.Strike
 }
 
-// IsHidden reports whether an attribute hides an element. It must not be called for the element that a locator selects,
-// because a price may be hidden until the user clicks.
+// IsHidden reports whether an attribute hides an element. Do not call it for a locator's own element, because a price
+// may be hidden until the user clicks.
 func IsHidden(node *html.Node) bool {
 	for _, attr := range node.Attr {
 		switch attr.Key {

@@ -29,8 +29,8 @@ const (
 	yearMax = 2999
 )
 
-// Patterns of the date forms. They match a whole text, not a date within it: other dates in a text may mean something
-// else. If the text has more than the date, the pattern of the definition (Locator.Pattern) must select the date.
+// Patterns of the date forms. They match a whole text, because other dates in a text may mean something else. In a text
+// with more than the date, the definition's pattern (Locator.Pattern) must select the date.
 var (
 	isoDatePattern     = regexp.MustCompile(`^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]00:00(?::00(?:\.0+)?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)?$`)
 	isoInstantPattern  = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?)(?:(Z)|([-+][0-9]{2}):?([0-9]{2}))?$`)
@@ -42,8 +42,8 @@ var (
 	}
 )
 
-// ParseDate parses a date that is written in the given form, such as 17/09/2026. The second result is the instant (UTC)
-// if the form has a time, otherwise the zero time. A time without a zone is local time in Santo Domingo.
+// ParseDate parses a date in the given form, such as 17/09/2026. The second result is the instant (UTC) for a form with
+// a time, otherwise zero. A time without a zone is local time in Santo Domingo.
 func ParseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	text = CollapseSpaces(text)
 	if len(text) > priceBytesMax {
@@ -69,8 +69,7 @@ func ParseDate(text string, form DateForm) (engine.Date, time.Time, error) {
 	return day, instant, nil
 }
 
-// DateOfCells returns the date from the texts of three cells, or zero if there is no such day. The month is a Spanish
-// name or a number.
+// DateOfCells returns the date in three cells, or zero for an impossible day. The month is a Spanish name or a number.
 func DateOfCells(year, month, day string) engine.Date {
 	monthText := monthNumber(month)
 	if monthText == "" && allDigits(month) {
@@ -91,7 +90,7 @@ func monthNumber(name string) string {
 	return ""
 }
 
-// dateOf returns the date of a year, month and day, or zero if there is no such day.
+// dateOf returns the date of a year, month and day, or zero for an impossible day.
 func dateOf(year, month, day string) engine.Date {
 	if len(year) != 4 || len(month) > 2 || len(day) > 2 {
 		return 0
@@ -119,7 +118,7 @@ func parseSpanishDate(text string) engine.Date {
 	return dateOf(match[3], monthNumber(match[2]), match[1])
 }
 
-// parseDateTime parses a date, which parseDay understands, and a time of day. The text may end with am, pm, a or p.
+// parseDateTime parses a date (with parseDay) and a time of day. The text may end with am, pm, a or p.
 func parseDateTime(text string, parseDay func(string) engine.Date) (engine.Date, time.Time) {
 	match := dateTimePattern.FindStringSubmatch(strings.ToLower(text))
 	if match == nil {
@@ -155,8 +154,8 @@ func parseInstant(text string) (engine.Date, time.Time) {
 	return instantIn(match[1], clock, zone)
 }
 
-// instantIn returns the date in Santo Domingo and the instant (UTC) of a date, a time of day and a zone. Without a zone
-// the time is local time in Santo Domingo. Both results are zero if the text is invalid.
+// instantIn returns a date in Santo Domingo and its instant (UTC), from a date, a time of day and a zone. Without a
+// zone the time is local time in Santo Domingo. Both results are zero for an invalid text.
 func instantIn(day, clock, zone string) (engine.Date, time.Time) {
 	instant, err := time.ParseInLocation("2006-01-02T15:04:05", day+"T"+clock, engine.Location())
 	if zone != "" {

@@ -1,4 +1,4 @@
-// Package values parses texts that people write: prices, dates, and labels such as the name of a bank.
+// Package values parses texts written for people: prices, dates, and labels such as the name of a bank.
 //
 //	price, err := values.ParsePrice("RD$ 56,60", values.AnyMark, 4)           // "56.60"
 //	day, instant, err := values.ParseDate("2026-09-17", values.ISODate)

@@ -7,13 +7,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// footnoteMarks has the characters that NormaliseLabel removes from both ends of a label.
+// footnoteMarks are removed from both ends of a label by NormaliseLabel.
 const footnoteMarks = " :*.¹²³†‡"
 
-// NormaliseLabel returns a label, such as the name of a bank in a row or the heading of a column, in lower case, with
-// single spaces, without accents and zero-width characters, and without footnoteMarks at the ends. Labels are equal if
-// their normalised texts are equal. A common part is not enough: the exchange house "Agente de Cambio La Nacional" is
-// not the association "La Nacional".
+// NormaliseLabel normalises a label, such as a bank's name in a row or a column heading: lower case, single spaces, no
+// accents or zero-width characters, no footnoteMarks at the ends. Labels are equal if their normalised texts are equal.
+// A common part is not enough: the exchange house "Agente de Cambio La Nacional" is not the association "La Nacional".
 func NormaliseLabel(text string) string {
 	var normal, letters strings.Builder
 	flush := func() {
@@ -32,7 +31,7 @@ func NormaliseLabel(text string) string {
 	return CollapseSpaces(strings.Trim(normal.String(), footnoteMarks))
 }
 
-// withoutAccents removes accents and splits ligatures. text must have neither digits nor symbols, because the Unicode
+// withoutAccents removes accents and splits ligatures. text must not contain digits or symbols, because the Unicode
 // normalisation NFKC would turn a superscript into a digit.
 func withoutAccents(text string) string {
 	var plain strings.Builder
@@ -75,8 +74,8 @@ func NormaliseSpaces(text string) string {
 	}, text)
 }
 
-// IsSpace reports whether a character separates words. On some pages control characters or zero-width spaces separate
-// words; unicode.IsSpace does not include them.
+// IsSpace reports whether a character separates words. It includes control characters and zero-width spaces, which
+// separate words on some pages but are not in unicode.IsSpace.
 func IsSpace(r rune) bool {
 	return unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || unicode.IsControl(r) || r == '\u200b' || r == '\ufeff'
 }

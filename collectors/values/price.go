@@ -17,35 +17,33 @@ const (
 // DecimalMark is the decimal mark of a source.
 type DecimalMark string
 
-// The decimal marks. AnyMark accepts both marks. With AnyMark a comma that may also be a thousands separator is an
-// error.
+// The decimal marks. AnyMark accepts both. With AnyMark an ambiguous comma, perhaps a thousands separator, is an error.
 const (
 	AnyMark DecimalMark = ""
 	Point   DecimalMark = "point"
 	Comma   DecimalMark = "comma"
 )
 
-// rightToLeftOverride makes a browser display the digits after it in reverse order.
+// rightToLeftOverride makes a browser display the following digits in reverse order.
 const rightToLeftOverride = "\u202e"
 
 var errPrice = errors.New("not one price")
 
-// Patterns of the texts around a price, and of texts that mean that there is no price.
+// Patterns of texts around a price, and of texts for a missing price.
 var (
 	currencyPrefix   = regexp.MustCompile(`(?i)^(?:(?:RD ?\$|US ?\$|EU€|[$€£]|DOP|USD|EUR|GBP|CAD|CHF) ?:? ?)`)
 	currencySuffix   = regexp.MustCompile(`(?i) ?(?:RD ?\$|US ?\$|[$€£]|DOP|USD|EUR|GBP|CAD|CHF)$`)
 	dailyChange      = regexp.MustCompile(`^[-+−]? ?(\$|RD\$|€)? ?[-+−]?([0-9][0-9.,]*)$`)
 	noValuePattern   = regexp.MustCompile(`(?i)^(?:[-–—]*|n/?[ad]|n\.[ad]\.|s/d|no disponible|null)$`)
-	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // some systems show this if they have no rate
+	placeholderPrice = regexp.MustCompile(`^999999(?:\.0*)?$`) // some systems show this without a rate
 )
 
-// ParsePrice parses a price that is written for people. It returns decimal text with the same digits: "56.60" for
-// "RD$ 56,60". It returns "" for a text that means that there is no price, such as "", "-", "N/A" or "999999". A zero
-// is a price.
+// ParsePrice parses a price written for people. It returns decimal text with the same digits: "56.60" for "RD$ 56,60".
+// For a missing price, such as "", "-", "N/A" or "999999", it returns "". A zero is a price.
 //
-// A text that could have two meanings is an error. Examples are two numbers, a footnote, a sign, an exponent, digits
-// other than ASCII, and "64,050" with mark AnyMark, because its comma may be a decimal mark or a thousands separator.
-// More than decimalsMax decimals are an error too.
+// An ambiguous text is an error. Examples are two numbers, a footnote, a sign, an exponent, digits other than ASCII,
+// and "64,050" with mark AnyMark, because its comma may be a decimal mark or a thousands separator. More than
+// decimalsMax decimals are an error too.
 func ParsePrice(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	switch {
 	case len(text) > priceBytesMax:
@@ -90,8 +88,8 @@ func trimPadding(price string, decimalsMax int) string {
 	return strings.TrimSuffix(whole+"."+fraction[:decimalsMax], ".")
 }
 
-// ForeignCurrency returns the currency that the text of a price names, or "". The peso and the argument currency do not
-// count. For example, "US$ 1.08" is not the price of a euro in pesos.
+// ForeignCurrency returns the currency named in a price's text, or "". The peso and the argument currency do not count.
+// For example, "US$ 1.08" is not the price of a euro in pesos.
 func ForeignCurrency(text, currency string) string {
 	text, _, _ = strings.Cut(CollapseSpaces(text), "=")
 	text = strings.ToUpper(strings.TrimSpace(text))
@@ -114,8 +112,8 @@ func ForeignCurrency(text, currency string) string {
 	return ""
 }
 
-// checkChange returns an error unless the text after an equals sign is a daily change: a number in the currency of the
-// price, at most a tenth of the price. So "US$1 = RD$58.90" and "60.10 = 58.90" are errors.
+// checkChange returns an error unless the text after an equals sign is a daily change: a number in the price's
+// currency, at most a tenth of the price. So "US$1 = RD$58.90" and "60.10 = 58.90" are errors.
 func checkChange(text, price, currency string, mark DecimalMark) error {
 	match := dailyChange.FindStringSubmatch(text)
 	if match == nil || match[1] != currency {
@@ -151,7 +149,7 @@ func checkPrice(price string, decimalsMax int) error {
 }
 
 // parseNumber parses digits with points and commas. With AnyMark it tries both decimal marks. If both are possible, a
-// point is the decimal mark, as is usual in the country. A comma that may be either is an error.
+// point is the decimal mark, as usual in the country, but a comma is an error.
 func parseNumber(text string, mark DecimalMark) (string, error) {
 	pointed, isPointed := parseWithMark(text, ".", ",")
 	comma, isComma := parseWithMark(text, ",", ".")
@@ -198,9 +196,9 @@ func allDigits(text string) bool { return strings.Trim(text, "0123456789") == ""
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(?:\.[0-9]+)?$`)
 
-// ParseNumber parses a number of JSON or of a workbook. Its point is the decimal mark, and trailing zeros do not count
-// as decimals. It is rounded to eight decimals, because the digits after these are binary rounding errors. A text that
-// is not a plain number is parsed by ParsePrice.
+// ParseNumber parses a number from JSON or a workbook. The point is the decimal mark, and trailing zeros do not count
+// as decimals. The number is rounded to eight decimals, because later digits are binary rounding errors. ParsePrice
+// parses a text that is not a plain number.
 func ParseNumber(text string, mark DecimalMark, decimalsMax int) (string, error) {
 	if !plainNumber.MatchString(text) {
 		return ParsePrice(text, mark, decimalsMax)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Topic is what a word is about.
+// Topic is the subject of a word.
 type Topic string
 
 // The topics.
@@ -14,28 +14,28 @@ const (
 	AboutSide     Topic = "side"
 	AboutCurrency Topic = "currency"
 	AboutChannel  Topic = "channel"
-	AboutOther    Topic = "other"  // a price beside it is another rate: of remittances, of yesterday, of interest
-	aboutNation   Topic = "nation" // says whose currency it is; only in labels
+	AboutOther    Topic = "other"  // the price beside it is another rate: of remittances, of yesterday, of interest
+	aboutNation   Topic = "nation" // nation of a currency; only in labels
 	aboutFiller   Topic = "filler"
 )
 
-// Word is a word that says something about a price.
+// Word is a word with a meaning for a price.
 type Word struct {
 	Topic   Topic
-	Meaning string // buy or sell, the code of a currency, a channel; "" = there is no word
+	Meaning string // buy or sell, a currency code, a channel; "" = there is no word
 	Text    string // as in the document
 }
 
-// Pesos is the meaning of the words for the peso. They say nothing about which currency is sold.
+// Pesos is the meaning of words for the peso. They do not tell which currency is sold.
 const Pesos = "DOP"
 
 // The meanings of AboutOther.
 const (
-	otherRate = "rate"   // a rate of exchange, but not the general one of today
+	otherRate = "rate"   // an exchange rate, but not today's general one
 	noRate    = "number" // interest, a fee, an amount
 )
 
-// dictionary has the meanings of normalised words.
+// dictionary maps normalised words to meanings.
 var dictionary = makeDictionary(map[Topic]map[string]string{
 	AboutSide: {
 		"buy":  "compra compramos comprar compras comprador buy buys buying purchase purchasing bid",
@@ -75,9 +75,9 @@ func makeDictionary(topics map[Topic]map[string]string) map[string]Word {
 // LabelCurrencies are the currencies that LabelWords knows.
 func LabelCurrencies() []string { return []string{"USD", "EUR", "GBP", "CHF", "CAD"} }
 
-// LabelWords reads a normalised label, such as "dolares (us$) canales digitales", of a currency, perhaps a channel and
-// perhaps a side. It returns false if the label does not name exactly one currency, or has a word that is not in the
-// dictionary: "Remesas en dólares" and "Dólar (ayer)" stand for nothing.
+// LabelWords reads a normalised label, such as "dolares (us$) canales digitales": a currency, perhaps a channel and
+// perhaps a side. It returns false unless the label names exactly one currency and all words are in the dictionary. So
+// it rejects "Remesas en dólares" and "Dólar (ayer)".
 func LabelWords(label string) (currency, channel, side string, ok bool) {
 	anyDollar := false
 	targets := map[Topic]*string{AboutCurrency: &currency, aboutNation: &currency, AboutChannel: &channel, AboutSide: &side}
@@ -111,11 +111,11 @@ func LabelWords(label string) (currency, channel, side string, ok bool) {
 	return currency, channel, side, ok
 }
 
-// isDollar reports whether a word means the dollar, of the United States unless another word says which.
+// isDollar reports whether a word means the dollar: the United States' unless another word names the country.
 func isDollar(text string) bool { return strings.HasPrefix(text, "dol") }
 
-// OtherRate returns the word of a text that says that a price in it is another one than the rate of a currency: a word
-// for another currency, for the side unread, or for remittances, cards, cheques, averages or another day; otherwise "".
+// OtherRate returns the word that reveals another rate in a text, or "". Such a word names another currency, the side
+// unread, remittances, cards, cheques, averages or another day.
 func OtherRate(text, currency, unread string) string {
 	for _, w := range Words(text) {
 		isOther := w.Topic == AboutCurrency && w.Meaning != Pesos && w.Meaning != currency
@@ -126,7 +126,7 @@ func OtherRate(text, currency, unread string) string {
 	return ""
 }
 
-// otherDollars are beginnings of adjectives that make a dollar, a franc or a crown that of another country.
+// otherDollars are beginnings of adjectives that assign a dollar, a franc or a crown to another country.
 var otherDollars = map[string]string{
 	"canad": "CAD", "cad": "CAD", "austral": "AUD", "aud": "AUD", "suiz": "CHF", "danes": "DKK", "norueg": "NOK", "suec": "SEK", "hong": "HKD", "escoc": "GBX",
 }
@@ -136,10 +136,10 @@ var (
 	camelPattern = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
 )
 
-// wordsMax is the maximum number of words of one text that are looked up.
+// wordsMax is the maximum number of words of a text that are looked up.
 const wordsMax = 200
 
-// Words returns the words of a text that mean something. Names such as DollarBuyRate and us_buy are split.
+// Words returns the meaningful words of a text. It splits names such as DollarBuyRate and us_buy.
 func Words(text string) (found []Word) {
 	text = camelPattern.ReplaceAllString(strings.NewReplacer("_", " ", "-", " ").Replace(text), "$1 $2")
 	for _, original := range wordPattern.FindAllString(text, wordsMax) {
@@ -176,15 +176,15 @@ func otherDollar(plain string) string {
 	return ""
 }
 
-// Names without separators, such as dollarbuyrate and compraus: the shortest that are split, and the shortest word in
-// them that counts.
+// Limits for splitting names without separators, such as dollarbuyrate and compraus: the minimum length of such a name,
+// and of a word in it.
 const (
 	joinedMin = 7
 	joinedMax = 60
 	innerMin  = 4
 )
 
-// wordsWithin finds long words of sides and currencies in a name without separators.
+// wordsWithin finds long words for sides and currencies in a name without separators.
 func wordsWithin(plain, original string) (found []Word) {
 	for rest := plain; len(plain) >= joinedMin && len(plain) <= joinedMax && rest != ""; {
 		best := ""

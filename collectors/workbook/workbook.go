@@ -24,7 +24,7 @@ const (
 	cellsMax         = 300_000
 )
 
-// Errors of Open and Book.Rows wrap one of these.
+// Errors of Open and Book.Rows wrap one of these two.
 var (
 	ErrDamaged  = errors.New("damaged workbook")   // truncated, corrupt, encrypted, or not a workbook at all
 	ErrTooLarge = errors.New("workbook too large") // a limit is exceeded
@@ -35,9 +35,9 @@ type Book struct{ file *excelize.File }
 
 // Open opens a workbook.
 //
-// excelize accepts damaged files: it stops silently where the XML is invalid, and moves cells that are out of order to
-// other columns. A sheet without its last rows would look like a sheet without updates, and a rate in another column is
-// a wrong rate. So checkPackage reads the sheets first.
+// excelize accepts damaged files: it stops silently at invalid XML, and moves cells that are out of order to other
+// columns. A sheet without its last rows would look like one without updates, and a rate in another column is a wrong
+// rate. So checkPackage reads the sheets first.
 func Open(body []byte) (book *Book, err error) {
 	defer damagedIfPanic(&err)
 	if err := checkPackage(body); err != nil {
@@ -52,7 +52,7 @@ func Open(body []byte) (book *Book, err error) {
 	return &Book{file}, nil
 }
 
-// damagedIfPanic turns a panic of excelize into an error: the library is large, and files are untrusted.
+// damagedIfPanic converts a panic of excelize to an error, because the library is large and files are untrusted.
 func damagedIfPanic(err *error) {
 	if panicked := recover(); panicked != nil {
 		*err = fmt.Errorf("%w: %v", ErrDamaged, panicked)
@@ -89,7 +89,7 @@ func (b *Book) Rows(sheet string) (all [][]string, err error) {
 	return all, nil
 }
 
-// plainNumber converts a number, which may have 17 digits and an exponent, to the shortest decimal text for the same
+// plainNumber converts a number, perhaps with 17 digits and an exponent, to the shortest decimal text for the same
 // double. It returns other texts unchanged.
 func plainNumber(text string) string {
 	if text == "" || strings.Trim(text, "0123456789+-.eE") != "" {
@@ -105,8 +105,8 @@ func plainNumber(text string) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// checkPackage returns an error if the file is a decompression bomb, or if a sheet or the table of texts is damaged.
-// The sizes are those of the zip directory; archive/zip unpacks no more than it says, and checks the checksums.
+// checkPackage returns an error for a decompression bomb, and for a damaged sheet or table of texts. It relies on the
+// sizes in the zip directory: archive/zip unpacks no more, and checks the checksums.
 func checkPackage(body []byte) error {
 	if entries := bytes.Count(body, []byte("PK\x01\x02")); entries > partsMax {
 		return fmt.Errorf("%w: the package has %d parts, at most %d are accepted", ErrTooLarge, entries, partsMax)
@@ -136,7 +136,7 @@ func checkPackage(body []byte) error {
 	return nil
 }
 
-// checkSheet reads a part to its end. The names of its cells must be in order: A1, B1, A2.
+// checkSheet reads a part to its end. Its cell names must be in order: A1, B1, A2.
 func checkSheet(part *zip.File) error {
 	content, err := part.Open()
 	if err != nil {
