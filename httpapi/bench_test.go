@@ -56,73 +56,15 @@ func (c *repeatingConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// staticService gives the same pages for ever, at no cost: what is measured is httpapi.
-type staticService struct {
-	rates, ranking, full *engine.Page[*engine.Rate]
-	history              *engine.Page[engine.HistoryEntry]
-	currencies           *engine.Page[engine.CurrencyItem]
-	institutions         *engine.Page[engine.InstitutionItem]
-	detail               *engine.InstitutionDetail
-}
-
-// newStaticService has a page of 45 rates in dollars, one of the first ten, and 100 rows of history.
-func newStaticService(t testing.TB) *staticService {
-	t.Helper()
-	fake := newFakeService()
-	fake.catalogue = engine.DefaultCatalogue()
-	fake.published, fake.days = nil, nil
-	for _, institution := range fake.catalogue.Institutions() {
-		rate := fakeRate(institution, "USD", "58.75", "59.3125", engine.Branch, engine.Commercial)
-		fake.published = append(fake.published, rate)
-		for back := range 7 {
-			fake.days = append(fake.days, engine.HistoryEntry{
-				Date: engine.DateOf(fakeNow()).AddDays(-back), InstitutionID: institution.ID, Currency: "USD", Channel: rate.Channel,
-				Kind: rate.Kind, Buy: rate.Buy, Sell: rate.Sell, SourceID: rate.SourceID, DatePrecision: rate.DatePrecision,
-			})
-		}
-	}
-	fake.published = fake.published[:45]
-	still := new(staticService)
-	question := engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, PageRequest: engine.PageRequest{Limit: 100}}
-	still.full, _ = fake.Ranking(question)
-	question.Limit = 10
-	still.ranking, _ = fake.Ranking(question)
-	still.rates, _ = fake.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 100}})
-	still.history, _ = fake.History(engine.HistoryQuery{PageRequest: engine.PageRequest{Limit: 100}, To: engine.DateOf(fakeNow())})
-	still.currencies, _ = fake.Currencies()
-	still.institutions, _ = fake.Institutions(engine.InstitutionsQuery{PageRequest: engine.PageRequest{Limit: 100}})
-	still.detail, _ = fake.Institution("bhd")
-	return still
-}
-
-func (s *staticService) Currencies() (*engine.Page[engine.CurrencyItem], error) {
-	return s.currencies, nil
-}
-
-func (s *staticService) Institutions(engine.InstitutionsQuery) (*engine.Page[engine.InstitutionItem], error) {
-	return s.institutions, nil
-}
-func (s *staticService) Institution(string) (*engine.InstitutionDetail, error) { return s.detail, nil }
-func (s *staticService) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error) {
-	return s.rates, nil
-}
-
-func (s *staticService) Ranking(q engine.RankingQuery) (*engine.Page[*engine.Rate], error) {
-	if q.Limit == 10 {
-		return s.ranking, nil
-	}
-	return s.full, nil
-}
-
-func (s *staticService) History(engine.HistoryQuery) (*engine.Page[engine.HistoryEntry], error) {
-	return s.history, nil
-}
-
+// newStaticServer publishes 45 rates in dollars: more than one write takes.
 func newStaticServer(t testing.TB) *Server {
 	t.Helper()
-	return New(Config{
-		Service: newStaticService(t), Catalogue: engine.DefaultCatalogue(), Clock: fakeNow, RequestID: RequestIDs(1),
-	})
+	fake := newFakeService()
+	fake.catalogue, fake.published = engine.DefaultCatalogue(), nil
+	for _, institution := range fake.catalogue.Institutions()[:45] {
+		fake.published = append(fake.published, fakeRate(institution, "USD", "58.75", "59.3125", engine.Branch, engine.Commercial))
+	}
+	return New(Config{Service: fake, Catalogue: fake.catalogue, Clock: fakeNow, RequestID: RequestIDs(1)})
 }
 
 func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {

@@ -218,20 +218,6 @@ func TestCounters_Admissions(t *testing.T) {
 	}
 }
 
-// TestCounters_Labels: each route has its place, refusals of the admitter are codes.
-func TestCounters_Labels(t *testing.T) {
-	names := routeNames()
-	if len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) || names[routeSite] != "site" || names[routeUnmatched] != "none" {
-		t.Errorf("a route is counted twice, or in another's place: %q", names)
-	}
-	outcomes := counters.Outcomes()
-	for _, outcome := range outcomes[2:] {
-		if _, known := statuses[engine.Code(outcome)]; !known {
-			t.Errorf("%s is an outcome and no code", outcome)
-		}
-	}
-}
-
 // TestCounters_Connections counts those that are open, turned away and beyond the cap.
 func TestCounters_Connections(t *testing.T) {
 	log := &lockedBuffer{}

@@ -116,32 +116,6 @@ func limitCases() []goldenCase {
 	add("best-500-error", bestTarget, fails(errors.New("a cause")), key)
 	add("best-503", bestTarget, fails(fault(engine.CodeDataUnavailable, "Nothing is loaded yet.", time.Minute)), key)
 	add("best-503-gate", bestTarget, admitterFails(fault(engine.CodeReadOnly, "The log can't be written.", 0)), key)
-	return append(cases, pendingCases()...)
-}
-
-// pendingCases has each status once while the end of anonymous access is announced (decision K7).
-func pendingCases() []goldenCase {
-	cases := []goldenCase{
-		getCase("200", bestTarget, nil), getCase("304", bestTarget, nil, "If-None-Match: *"), getCase("400", "/v1/rates?limit=0", nil),
-		getCase("404", "/v1/institutions/no-such", nil), getCase("404-path", "/v1/nothing", nil),
-		getCase("429", bestTarget, spent(peerDefault, 60, 0)),
-		getCase("500", bestTarget, panics("a planted panic")),
-		getCase("503", bestTarget, fails(fault(engine.CodeOverloaded, "Too many requests are waiting.", 0))),
-		getCase("400-malformed", bestTarget, nil, bearer(testKey(1)), bearer(testKey(2))),
-		{name: "204", exchange: exchange{method: "OPTIONS", target: bestTarget}},
-		{name: "405", exchange: exchange{method: "DELETE", target: bestTarget}},
-		{name: "200-head", exchange: exchange{method: "HEAD", target: bestTarget}},
-	}
-	for i, c := range cases {
-		cases[i].name = "pending-" + c.name
-		cases[i].arrange = func(f *fixture) {
-			f.admitter.transition = keysRequiredIn(6*24*time.Hour + 1)
-			f.admitter.transition.RequiredAt = f.admitter.transition.RequiredAt.Truncate(time.Second)
-			if c.arrange != nil {
-				c.arrange(f)
-			}
-		}
-	}
 	return cases
 }
 

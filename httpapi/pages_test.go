@@ -13,11 +13,20 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
+// onePage answers every question about rates with the same page.
+type onePage struct {
+	*fakeService
+	page *engine.Page[*engine.Rate]
+}
+
+func (s onePage) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)     { return s.page, nil }
+func (s onePage) Ranking(engine.RankingQuery) (*engine.Page[*engine.Rate], error) { return s.page, nil }
+
 // TestPageMemo_FormsOfOnePage: a page that answers several questions gives each its own form.
 func TestPageMemo_FormsOfOnePage(t *testing.T) {
 	f := newFixture(t, nil)
 	page := must(f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, PageRequest: engine.PageRequest{Limit: 100}}))
-	f.server.config.Service = &staticService{full: page, rates: page}
+	f.server.config.Service = onePage{f.service, page}
 	for _, round := range []string{"first", "second"} {
 		if list := f.get(t, "/v1/rates").list(t); list.Operation != "" {
 			t.Errorf("%s: rates echo %q", round, list.Operation)

@@ -108,15 +108,6 @@ func TestServer_ServeAfterShutdown(t *testing.T) {
 	}
 }
 
-func TestNew_RefusesHalfAConfig(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("New takes a Config without a service")
-		}
-	}()
-	New(Config{Clock: fakeNow})
-}
-
 // TestDrain_EveryAnswerClosesItsConnection: whatever comes is still answered, and its client sent to another
 // connection.
 func TestDrain_EveryAnswerClosesItsConnection(t *testing.T) {
