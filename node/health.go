@@ -110,8 +110,7 @@ func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condi
 // completeReadiness adds the state of mail and of failing sources to readiness.
 func (n *Node) completeReadiness(readiness *admin.Readiness) {
 	if n.mailer.smtp != nil {
-		stats := admin.MailStats(n.mailer.smtp.Stats())
-		readiness.Mail = &stats
+		readiness.Mail = n.mailer.smtp.Stats()
 	}
 	for _, h := range n.SourceHealth() {
 		switch h.State {

@@ -166,7 +166,7 @@ func (r *offsetReader) Read(p []byte) (int, error) {
 // with the number sequence. It verifies every byte of the log, and changes nothing. The snapshot must cover every
 // record, as it does after a clean stop. Otherwise the error is ErrUncovered. If there is no record, state is empty.
 func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) {
-	err = WithSharedLock(dir, func() error {
+	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ const besideTries = 10
 // examineBeside is like examine, and holds the shared lock. If another process has the log open, it examines the log
 // without a lock: the files grow, and the oldest disappear, so after an error it starts again.
 func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
-	err = WithSharedLock(dir, func() error {
+	err = withSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
 		return err
 	})
@@ -151,9 +151,9 @@ func Dump(dir string, visit func(Entry) error) error {
 	return err
 }
 
-// WithSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile. ErrLocked
+// withSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile. ErrLocked
 // means that another process has the log open.
-func WithSharedLock(dir string, read func() error) (err error) {
+func withSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err
 	}

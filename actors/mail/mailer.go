@@ -59,15 +59,15 @@ const (
 // Stats counts emails since Open. Each accepted email is counted in exactly one of Waiting, Sent, Refused, Expired,
 // Replaced and Abandoned.
 type Stats struct {
-	Waiting   int    // in the queue, including the one being sent
-	Sent      uint64 // accepted by the server
-	Refused   uint64 // rejected by the server with status 5xx
-	Expired   uint64 // not sent before the code expired
-	Replaced  uint64 // not sent: a newer email to the same address replaced it
-	Abandoned uint64 // not sent: the mailer was closed
-	Dropped   uint64 // rejected by Send: the queue was full
-	Failures  uint64 // failed attempts
-	LastSent  time.Time
+	Waiting   int       `json:"waiting"`   // in the queue, including the one being sent
+	Sent      uint64    `json:"sent"`      // accepted by the server
+	Refused   uint64    `json:"refused"`   // rejected by the server with status 5xx
+	Expired   uint64    `json:"expired"`   // not sent before the code expired
+	Replaced  uint64    `json:"replaced"`  // not sent: a newer email to the same address replaced it
+	Abandoned uint64    `json:"abandoned"` // not sent: the mailer was closed
+	Dropped   uint64    `json:"dropped"`   // rejected by Send: the queue was full
+	Failures  uint64    `json:"failures"`  // failed attempts
+	LastSent  time.Time `json:"lastSent,omitzero"`
 }
 
 // ErrClosed is the cause of Send's error after Close.

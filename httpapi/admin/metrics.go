@@ -22,7 +22,7 @@ type (
 		Conditions     []engine.Condition `json:"conditions"`
 		Version        string             `json:"version"`
 		Log            Log                `json:"log"`
-		Mail           *MailStats         `json:"mail,omitempty"` // nil without a mail server
+		Mail           any                `json:"mail,omitempty"` // the counts of package mail; nil without a mail server
 		FailingSources []FailingSource    `json:"failingSources,omitempty"`
 	}
 	// Log describes the node's log of all changes.
@@ -32,18 +32,6 @@ type (
 		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write, cut off at the start
 		AmbiguousTail bool   `json:"ambiguousTail"`     // acknowledged records may be missing at the end of the log
 		Failure       string `json:"failure,omitempty"` // why the node is stopping
-	}
-	// MailStats counts e-mails with login codes by their outcome.
-	MailStats struct {
-		Waiting   int       `json:"waiting"`   // in the queue or being sent
-		Sent      uint64    `json:"sent"`      // accepted by the mail server
-		Refused   uint64    `json:"refused"`   // permanently rejected by the mail server
-		Expired   uint64    `json:"expired"`   // given up because the code expired
-		Replaced  uint64    `json:"replaced"`  // not sent because of a newer code for the same address
-		Abandoned uint64    `json:"abandoned"` // not sent because the node stopped
-		Dropped   uint64    `json:"dropped"`   // not sent because the queue was full
-		Failures  uint64    `json:"failures"`  // failed attempts to send
-		LastSent  time.Time `json:"lastSent,omitzero"`
 	}
 	// FailingSource is a source of rates whose newest collection failed.
 	FailingSource struct {
