@@ -72,11 +72,34 @@ func TestE4_UntilReady(t *testing.T) {
 	}
 }
 
-// TestServe_LimitsOff: with --limits off the limit of connections stays, and a line says so.
-func TestServe_LimitsOff(t *testing.T) {
+// TestServe_ConnectionsOfAClient: an address has as many connections as --connections-per-address says, and a fifth of
+// --connections, also with --limits off, of which a line tells; a trusted proxy has any number.
+func TestServe_ConnectionsOfAClient(t *testing.T) {
 	t.Parallel()
-	p := startNode(t, t.TempDir()+"/data", "--limits", "off", "--connections-per-address", "77")
-	p.Await("quotas are off (--limits off); the limit of connections stays")
+	for flags, want := range map[string]int{
+		"--connections-per-address 2 --trusted-proxy 10.0.0.0/8": 2, "--connections-per-address 2 --trusted-proxy 127.0.0.0/8": 5, "--connections 15": 3,
+	} {
+		p := startNode(t, t.TempDir()+"/data", strings.Fields("--limits off "+flags)...)
+		p.Await("quotas are off (--limits off); the limit of connections stays")
+		kept := 0
+		for range 5 {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: x\r\n\r\n")
+			if err == nil {
+				_, err = conn.Read(make([]byte, 1))
+			}
+			if err == nil {
+				kept++
+			}
+		}
+		if kept != want {
+			t.Errorf("with %s %d of 5 connections stay open, want %d", flags, kept, want)
+		}
+	}
 }
 
 // TestServe_Options wants the switches to reach the HTTP side, and each imported line that is not published in the log.
