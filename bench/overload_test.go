@@ -171,29 +171,6 @@ func processorsOf(f *fixture) (float64, error) {
 	return strconv.ParseFloat(line, 64)
 }
 
-// TestFaultsO2_IdleConnectionsAtTheCap checks that newcomers are answered when idle connections of others use all
-// places: the one that has been idle longest goes.
-func TestFaultsO2_IdleConnectionsAtTheCap(t *testing.T) {
-	const places = 100
-	found := running(t, buildNode(t, ""), smallFixture(t, 1), anyCore, "--connections", fmt.Sprint(places), "--connections-per-address", "128")
-	for i := range places {
-		conn, _ := connectFrom(t, net.IPv4(127, 7, 0, byte(1+i/10)), found.address)
-		defer conn.Close()
-	}
-	answered, slowest := 0, time.Duration(0)
-	for range 20 {
-		took, status, _ := askFresh(found.address, "/v1/currencies")
-		if status == http.StatusOK {
-			answered++
-		}
-		slowest = max(slowest, took)
-	}
-	figure(t, "%d idle connections of %d: %d of 20 newcomers answered, slowest %v", places, places, answered, slowest)
-	if answered != 20 {
-		t.Errorf("%d of 20 newcomers are answered", answered)
-	}
-}
-
 const (
 	tightMemory   = 256 << 20 // an account is an actor of 1 KiB from start to stop, and a start needs as much again
 	tightAccounts = 100_000
@@ -229,22 +206,6 @@ func TestFaultsO8_LittleMemory(t *testing.T) {
 			t.Error("nothing was killed in a group that is too small: the test sees nothing")
 		}
 	})
-}
-
-// connectFrom connects from an address, sends one request, and reports whether it was answered: the node has
-// certainly accepted the connection then.
-func connectFrom(t *testing.T, source net.IP, address string) (conn net.Conn, answered bool) {
-	t.Helper()
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: source}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n"); err == nil {
-		_, err = conn.Read(make([]byte, 16))
-	}
-	return conn, err == nil
 }
 
 // askFresh sends one request on its own connection. Status 0 means no answer within a second.
