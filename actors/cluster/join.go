@@ -58,6 +58,8 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, waited > takeoverWait, c.otherProcessError()
 	case c.removedError() != nil:
 		return log, true, c.removedError()
+	case r.older.Load():
+		return log, true, errOlder
 	}
 	if offer := r.takeOffer(); offer != nil {
 		return c.acceptOffer(ctx, log, offer)

@@ -18,7 +18,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	f.runSteps(t, step{"One", restartOne}, step{"Leader", restartLeader}, step{"OneOnly", startOneOnly}, step{"All", restartAll})
+	f.runSteps(t, step{"One", restartOne}, step{"OldCopy", oldCopy}, step{"Leader", restartLeader}, step{"OneOnly", startOneOnly}, step{"All", restartAll})
 }
 
 // restartOne stops a node, appends without it, and starts it again.
@@ -176,6 +176,38 @@ func guestJoins(t *testing.T, f *testCluster) {
 		t.Error(err)
 	}
 	f.nodes[2].mustAppend(t, "without the guest")
+}
+
+// oldCopy puts an old copy of a directory back, after the leader has changed: the node stops before it votes or confirms.
+func oldCopy(t *testing.T, f *testCluster) {
+	f.awaitSameRecords(f.nodes[0].last())
+	victim := (f.leader() + 1) % 3
+	f.stop(victim)
+	copied := f.parent.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(f.configs[victim].Dir)); err != nil {
+		t.Fatal(err)
+	}
+	f.start(victim).mustAppend(t, "confirmed after the copy")
+	f.awaitSameRecords(f.nodes[victim].last())
+	leader := f.leader()
+	if leader == victim {
+		t.Fatal("the node that was started leads")
+	}
+	id, index := f.nodes[victim].cluster.self.Load().Raft, uint64(0)
+	f.nodes[leader].cluster.replica.Load().do(func() { index = f.nodes[leader].cluster.replica.Load().applied })
+	eventually(t, "all know what the node has confirmed", func() bool {
+		return f.nodes[3-leader-victim].cluster.replica.Load().durableIndexes()[id] >= index
+	})
+	f.stop(victim)
+	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.nodes[leader].mustAppend(t, "of the next leader")
+	old := f.configs[victim]
+	old.Dir = copied
+	wantEnded(t, old, errOlder)
+	f.start(victim)
+	f.awaitSameRecords(0)
 }
 
 // diverged starts a node whose log was written to outside the cluster, with a record more than the stream and with

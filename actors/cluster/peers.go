@@ -31,6 +31,7 @@ type heartbeat struct {
 	Raft      uint64            `json:"raft"`              // ID of the node in raft
 	Addresses map[string]string `json:"addresses"`         // of the nodes that this node reaches, by name
 	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
+	Durable   map[uint64]uint64 `json:"durable,omitempty"` // replica.durable
 	Current   bool              `json:"current,omitempty"` // the node has what was committed when it last asked
 	Leaving   bool              `json:"leaving,omitempty"` // the node is a guest and stops
 }
@@ -71,6 +72,9 @@ func (t *peerTable) receive(from string, body []byte) {
 	}
 	now := t.cluster.config.Clock()
 	t.byName[h.Name] = receivedHeartbeat{h, now}
+	if r := t.cluster.replica.Load(); r != nil {
+		r.noteDurable(h.Durable)
+	}
 	t.learn(h.Name, h.Address)
 	for name, address := range h.Addresses { // so that a node and a leader that is not in its list reach each other
 		if now.Sub(t.byName[name].receivedAt) >= reachableWithin {
@@ -151,6 +155,7 @@ func (c *Cluster) heartbeat() heartbeat {
 		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(), Leaving: c.leaving.Load(), Addresses: map[string]string{},
 	}
 	if r := c.replica.Load(); r != nil {
+		h.Durable = r.durableIndexes()
 		h.Leader, h.Current = r.leads.Load(), c.config.selfIsMember() && r.isCurrent()
 		if h.Leader {
 			h.Removed = r.removed()
@@ -165,14 +170,17 @@ func (c *Cluster) heartbeat() heartbeat {
 	return h
 }
 
-func (c *Cluster) sendHeartbeat() {
-	h := c.heartbeat()
-	body, err := json.Marshal(h)
+func (c *Cluster) encodeHeartbeat() []byte {
+	body, err := json.Marshal(c.heartbeat())
 	if err != nil {
-		c.logger.Debug("heartbeat not sent", "cause", err.Error())
-		return
+		panic(err) // numbers and strings always have an encoding
 	}
-	c.peers.receive(h.Name, body)
+	return body
+}
+
+func (c *Cluster) sendHeartbeat() {
+	body := c.encodeHeartbeat()
+	c.peers.receive(c.config.name(), body)
 	c.transport.broadcast(kindHeartbeat, body)
 }
 

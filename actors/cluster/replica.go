@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type replica struct {
 
 	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
 	leads  atomic.Bool
+	older  atomic.Bool // this directory lacks entries that this node has confirmed, so it must not vote
 	// readIndex is the index up to which entries must be applied to be up to date; 0 = unknown.
 	readIndex atomic.Uint64
 	diskFull  atomic.Bool
@@ -58,6 +60,7 @@ type replica struct {
 
 	mu               sync.Mutex // guards the fields below
 	state            replicated
+	durable          map[uint64]uint64 // by raft ID: index of the newest committed entry that a node certainly has on its disk
 	voters           []uint64
 	learners         []uint64
 	queue            []frame     // committed records that Follow has not taken
@@ -74,7 +77,7 @@ type replica struct {
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
 	r := &replica{c: c, id: id, store: s, calls: make(chan call), inbox: make(chan *pb.Message, inboxMax),
-		wake: make(chan struct{}, 1), began: c.config.Clock()}
+		wake: make(chan struct{}, 1), began: c.config.Clock(), durable: map[uint64]uint64{}}
 	snapshot, err := s.Snapshot()
 	if err != nil {
 		return nil, err
@@ -119,12 +122,49 @@ func (v *storageView) Snapshot() (*pb.Snapshot, error) {
 	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(r.applied), Term: proto.Uint64(term), ConfState: r.conf}}, nil
 }
 
+var errOlder = errors.New("this directory is older than what this node has confirmed; start the node with an empty directory")
+
+// noteDurable notes which entries nodes have. A directory that was put back from a copy lacks such entries. raft does
+// not notice that if the leader has changed since, and if the node voted, acknowledged records could be lost.
+func (r *replica) noteDurable(indexes map[uint64]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, index := range indexes {
+		r.durable[id] = max(r.durable[id], index)
+	}
+	if last, err := r.store.LastIndex(); err == nil && r.durable[r.id] > last {
+		r.older.Store(true)
+	}
+}
+
+// observeFollowers notes which entries the followers of this node have.
+func (r *replica) observeFollowers() {
+	if !r.leads.Load() {
+		return
+	}
+	indexes := map[uint64]uint64{}
+	r.do(func() {
+		status := r.raw.Status()
+		for id, p := range status.Progress {
+			indexes[id] = min(p.Match, status.HardState.GetCommit())
+		}
+	})
+	r.noteDurable(indexes)
+}
+
+// durableIndexes returns what is known of the nodes in the cluster.
+func (r *replica) durableIndexes() map[uint64]uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.durable, func(id, _ uint64) bool { return r.state.Nodes[id].Name == "" && len(r.state.Nodes) > 0 })
+	return maps.Clone(r.durable)
+}
+
 // run owns raft until the Cluster is closed or an error makes the node stop.
 func (r *replica) run() {
 	defer func() {
 		if p := recover(); p != nil { // raft panics if its own log lacks what this node has confirmed to others
-			r.stop(fmt.Errorf("raft stopped: %v: this directory is older than what this node has confirmed; start the node with an empty "+
-				"directory", p))
+			r.stop(fmt.Errorf("raft stopped: %v: %w", p, errOlder))
 		}
 	}()
 	ticker := time.NewTicker(tickInterval)
@@ -422,7 +462,7 @@ func (r *replica) compact() error {
 
 // step gives raft a message of another node.
 func (r *replica) step(m *pb.Message) {
-	if m.GetTo() != r.id {
+	if m.GetTo() != r.id || r.older.Load() {
 		return // for an earlier owner of this address or name
 	}
 	if m.GetType() == pb.MsgSnap && !r.acceptSnapshot(m.GetSnapshot()) {

@@ -207,7 +207,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		if err == nil {
 			pause = dialInterval
 			l.up.Store(true)
-			err = l.write(ctx, conn, func() { t.readAnswers(l, conn, r) })
+			err = l.write(ctx, conn, t.c.encodeHeartbeat(), func() { t.readAnswers(l, conn, r) })
 			l.up.Store(false)
 			t.end(conn)
 		}
@@ -239,8 +239,9 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// write sends the messages of a link until the connection ends. read returns when the connection has ended.
-func (l *link) write(ctx context.Context, conn net.Conn, read func()) error {
+// write sends the messages of a link until the connection ends. The first is a heartbeat: it tells the other node, before
+// that votes, which entries it must have. read returns when the connection has ended.
+func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read func()) error {
 	ended := make(chan struct{})
 	go func() { // ends with conn, which write closes
 		defer close(ended)
@@ -248,27 +249,27 @@ func (l *link) write(ctx context.Context, conn net.Conn, read func()) error {
 	}()
 	defer func() { _ = conn.Close(); <-ended }()
 	w := bufio.NewWriterSize(conn, 1<<16)
-	for {
+	for b := encodeMessage(kindHeartbeat, heartbeat); ; {
+		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
+			return err
+		}
+		if b[4] == kindHeartbeat {
+			l.waits.Add(1)
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		if len(l.out) == 0 {
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ended:
 			return io.EOF
-		case b := <-l.out:
-			if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
-				return err
-			}
-			if b[4] == kindHeartbeat {
-				l.waits.Add(1)
-			}
-			if _, err := w.Write(b); err != nil {
-				return err
-			}
-			if len(l.out) == 0 {
-				if err := w.Flush(); err != nil {
-					return err
-				}
-			}
+		case b = <-l.out:
 		}
 	}
 }
@@ -554,13 +555,10 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 }
 
 func (t *transport) answerHeartbeat(conn net.Conn) error {
-	body, err := json.Marshal(t.c.heartbeat())
-	if err == nil {
-		err = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) //nolint:forbidigo // of the operating system
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
+		return err
 	}
-	if err == nil {
-		_, err = conn.Write(encodeMessage(kindHeartbeat, body))
-	}
+	_, err := conn.Write(encodeMessage(kindHeartbeat, t.c.encodeHeartbeat()))
 	return err
 }
 

@@ -28,6 +28,9 @@ func (c *Cluster) watch() {
 	defer ticker.Stop()
 	for {
 		c.updateHealth()
+		if r := c.replica.Load(); r != nil {
+			r.observeFollowers()
+		}
 		c.sendHeartbeat()
 		c.peers.logChanges()
 		c.stopOnProblem()
@@ -45,8 +48,8 @@ func (c *Cluster) watch() {
 }
 
 // stopOnProblem makes Follow return an error if this node must stop: because most other nodes have accepted another
-// process of this node while they did not reach this one, because the cluster has removed this node, or because this
-// node joined without the others and has records that they lack.
+// process of this node while they did not reach this one, because the cluster has removed this node, because its
+// directory is an old copy, or because this node joined without the others and has records that they lack.
 func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {
@@ -56,7 +59,11 @@ func (c *Cluster) stopOnProblem() {
 	if accepting, refusing := c.transport.acceptance(); err == nil && refusing > accepting {
 		err = c.otherProcessError()
 	}
-	if r, last := c.replica.Load(), c.last.Load(); err == nil && r.caughtUpSince(c.copiedAt) {
+	r, last := c.replica.Load(), c.last.Load()
+	if err == nil && r.older.Load() {
+		err = errOlder
+	}
+	if err == nil && r.caughtUpSince(c.copiedAt) {
 		err = r.checkEnd(last)
 	}
 	if err != nil {

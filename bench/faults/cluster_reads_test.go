@@ -7,6 +7,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os/exec"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -203,6 +205,22 @@ func TestFaultsCluster_KeyedReads(t *testing.T) {
 	figure(t, "accounts in use: %v; that wake: %v; at most %d in a minute of %d", &g.used, &g.waking, g.busiestMinute(), readsMinute)
 	for _, wrong := range g.failures() {
 		t.Error(wrong)
+	}
+}
+
+// TestFaultsCluster_Busy keeps all processors busy beside a healthy cluster: none of 300 reads with keys fails.
+func TestFaultsCluster_Busy(t *testing.T) {
+	g := newReadTest(t, program(t))
+	for range runtime.NumCPU() {
+		spin := exec.Command("sh", "-c", "while :; do :; done")
+		noError(t, spin.Start())
+		defer func() { _ = spin.Process.Kill(); _ = spin.Wait() }()
+	}
+	wait(25 * time.Second)
+	g.end()
+	figure(t, "accounts in use: %v; that wake: %v", &g.used, &g.waking)
+	if len(g.used.took) < 300 || len(g.used.failed)+len(g.waking.failed) > 0 {
+		t.Error("reads failed, or there were too few")
 	}
 }
 
