@@ -178,7 +178,7 @@ func guestJoins(t *testing.T, f *testCluster) {
 	f.nodes[2].mustAppend(t, "without the guest")
 }
 
-// oldCopy puts an old copy of a directory back, after the leader has changed: the node stops before it votes or confirms.
+// oldCopy puts an old copy of a directory back after the leader has changed: the node stops before it votes.
 func oldCopy(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[0].last())
 	victim := (f.leader() + 1) % 3

@@ -239,8 +239,8 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// write sends the messages of a link until the connection ends. The first is a heartbeat: it tells the other node, before
-// that votes, which entries it must have. read returns when the connection has ended.
+// write sends the messages of a link until the connection ends. The first is a heartbeat: it tells the other node which
+// entries it must have, before that node votes. read returns when the connection has ended.
 func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read func()) error {
 	ended := make(chan struct{})
 	go func() { // ends with conn, which write closes
