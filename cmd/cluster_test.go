@@ -18,6 +18,7 @@ import (
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
@@ -136,7 +137,7 @@ func clusterNodes(t *testing.T, box *mailServer, files *pairFiles) (nodes []call
 // has tells whether a node has so many records.
 func has(t *testing.T, data string, records uint64) bool {
 	t.Helper()
-	seen := asJSON[admin.Cluster](t, runAdmin(t, data, "cluster", "status", "--json"))
+	seen := asJSON[engine.Cluster](t, runAdmin(t, data, "cluster", "status", "--json"))
 	for _, n := range seen.Nodes {
 		if n.Self {
 			return n.Record >= records

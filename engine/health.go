@@ -6,6 +6,33 @@ import "time"
 // cluster.
 type NodeID uint16
 
+// Cluster is a cluster as seen by one of its nodes.
+type Cluster struct {
+	Cluster  string        `json:"cluster"`
+	Majority bool          `json:"majority"` // changes can be made durable
+	Since    time.Time     `json:"since"`    // when Majority last changed
+	Leader   string        `json:"leader,omitempty"`
+	Nodes    []ClusterNode `json:"nodes"` // all members, and guests that have sent a heartbeat; sorted by name
+}
+
+// ClusterNode is a node of a cluster, from its newest heartbeat. For a member without one, only Name, Address, Self and
+// Member are set.
+type ClusterNode struct {
+	Name         string    `json:"name"`
+	Address      string    `json:"address"`
+	Version      string    `json:"version,omitempty"`
+	Self         bool      `json:"self"`
+	Member       bool      `json:"member"`                 // the node votes on the cluster's log; a guest does not
+	Reachable    bool      `json:"reachable"`              // the newest heartbeat is recent
+	SeenAt       time.Time `json:"seenAt,omitzero"`        // when the newest heartbeat arrived
+	Leader       bool      `json:"leader"`                 // changes go through this node
+	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from that of the responding node
+	Current      bool      `json:"current"`                // the node is a member, and its copy of the log is up to date
+	Record       uint64    `json:"record"`                 // sequence number of the newest record in the node's copy of the log
+	Lag          uint64    `json:"lag"`                    // number of records that it lacks
+	Snapshot     uint64    `json:"snapshot"`               // sequence number of the node's newest snapshot
+}
+
 // Condition is the state of one part of a node, for load balancers and operators.
 type Condition struct {
 	// Name names the part by one lower-case word: "log", "disk", "mail", "sources".

@@ -314,7 +314,7 @@ func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listene
 	return Listen(address, "HTTP.Listen")
 }
 
-func majorityReachable(s cluster.Status) bool {
+func majorityReachable(s engine.Cluster) bool {
 	members, reachable := 0, 0
 	for i := range s.Nodes {
 		if s.Nodes[i].Member {

@@ -204,20 +204,3 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	}
 	return health
 }
-
-// describeCluster returns the cluster as this node sees it.
-func (n *Node) describeCluster() admin.Cluster {
-	status := n.cluster.Status()
-	result := admin.Cluster{
-		Cluster: status.Cluster, Majority: status.Health.Majority, Since: status.Health.Since.UTC(), Leader: status.Health.Leader,
-		Nodes: []admin.ClusterNode{},
-	}
-	for i := range status.Nodes {
-		peer := &status.Nodes[i]
-		result.Nodes = append(result.Nodes, admin.ClusterNode{
-			Name: peer.Name, Address: peer.Address, Version: peer.Version, Self: peer.Self, Member: peer.Member, Reachable: peer.Reachable,
-			SeenAt: peer.LastSeen, Leader: peer.Leader, OtherMembers: peer.OtherMembers, Current: peer.Current, Record: peer.Last, Lag: peer.Lag, Snapshot: peer.Snapshot,
-		})
-	}
-	return result
-}

@@ -149,7 +149,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
 	if n.cluster != nil {
-		coreConfig.Cluster, coreConfig.Forget = n.describeCluster, n.cluster.Forget
+		coreConfig.Cluster, coreConfig.Forget = n.cluster.Status, n.cluster.Forget
 	}
 	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
 	if n.core, err = core.Open(coreConfig); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
 )
 
 // TestRestart restarts nodes of a cluster: one, the leader, all, and one without the others.
@@ -168,8 +169,8 @@ func guestJoins(t *testing.T, f *testCluster) {
 	f.nodes[1].await(t, last)
 	eventually(t, "a majority at the guest", func() bool { return guest.cluster.Health().Majority })
 	eventually(t, "the guest in the status", func() bool {
-		return slices.ContainsFunc(f.nodes[0].cluster.Status().Nodes, func(n NodeStatus) bool {
-			return n.Name == "node-4" && n.Reachable && !n.Member && n.Last == last && n.Lag == 0
+		return slices.ContainsFunc(f.nodes[0].cluster.Status().Nodes, func(n engine.ClusterNode) bool {
+			return n.Name == "node-4" && n.Reachable && !n.Member && n.Record == last && n.Lag == 0
 		})
 	})
 	if err := guest.stop(); err != nil {

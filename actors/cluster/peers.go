@@ -265,27 +265,28 @@ func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error)
 }
 
 // Status returns the state of all nodes according to their newest heartbeats. It does not block.
-func (c *Cluster) Status() Status {
+func (c *Cluster) Status() engine.Cluster {
 	now := c.config.Clock()
-	nodes := map[string]NodeStatus{}
+	nodes := map[string]engine.ClusterNode{}
 	for _, m := range c.config.Members {
-		nodes[m.Name()] = NodeStatus{Name: m.Name(), Address: m.Address, Member: true, Self: m.Node == c.config.Node}
+		nodes[m.Name()] = engine.ClusterNode{Name: m.Name(), Address: m.Address, Member: true, Self: m.Node == c.config.Node}
 	}
 	newest, own := uint64(0), c.config.memberAddresses()
 	for _, h := range c.peers.all() {
 		reachable := now.Sub(h.receivedAt) < reachableWithin
-		nodes[h.Name] = NodeStatus{
+		nodes[h.Name] = engine.ClusterNode{
 			Name: h.Name, Address: h.Address, Version: h.Version, Self: h.Name == c.config.name(),
-			Member: nodes[h.Name].Member, Reachable: reachable, LastSeen: h.receivedAt.Round(0).UTC(),
-			Leader: h.Leader && reachable, Current: h.Current && reachable, Last: h.Last, Snapshot: h.Snapshot,
+			Member: nodes[h.Name].Member, Reachable: reachable, SeenAt: h.receivedAt.Round(0).UTC(),
+			Leader: h.Leader && reachable, Current: h.Current && reachable, Record: h.Last, Snapshot: h.Snapshot,
 			OtherMembers: reachable && !maps.Equal(h.Members, own),
 		}
 		newest = max(newest, h.Last)
 	}
-	s := Status{Cluster: c.config.Cluster, Stream: c.self.Load().Stream, Health: c.Health()}
+	health := c.Health()
+	s := engine.Cluster{Cluster: c.config.Cluster, Majority: health.Majority, Since: health.Since.UTC(), Leader: health.Leader}
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
-		n.Lag = newest - n.Last
+		n.Lag = newest - n.Record
 		s.Nodes = append(s.Nodes, n)
 	}
 	return s

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster/clustertest"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -132,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 func forgetNodes(t *testing.T, f *testCluster) {
 	know := func(name string) (count int) {
 		for _, n := range f.nodes {
-			if slices.ContainsFunc(n.cluster.Status().Nodes, func(s NodeStatus) bool { return s.Name == name }) {
+			if slices.ContainsFunc(n.cluster.Status().Nodes, func(s engine.ClusterNode) bool { return s.Name == name }) {
 				count++
 			}
 		}

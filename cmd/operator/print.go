@@ -133,20 +133,20 @@ func printPublished(out io.Writer, offer *admin.Offer) {
 // printCluster prints the state of a cluster and a table of its nodes. Without a majority, a node still answers
 // requests from those parts of the quotas that it has reserved (leased) before. LACKS is the number of log records that
 // a node does not have yet.
-func printCluster(out io.Writer, c *admin.Cluster) {
+func printCluster(out io.Writer, c *engine.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
 		state = "no majority: reads and leased requests go on, changes are refused"
 	}
 	terminal.Say(out, "%s: %s, since %s\n\n", c.Cluster, state, c.Since)
-	terminal.Table(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION", c.Nodes, func(n *admin.ClusterNode) []any {
+	terminal.Table(out, "NODE\tADDRESS\tSTATE\tRECORD\tLACKS\tVERSION", c.Nodes, func(n *engine.ClusterNode) []any {
 		return []any{n.Name, n.Address, clusterNodeState(n, c.Majority), n.Record, n.Lag, n.Version}
 	})
 }
 
 // clusterNodeState describes a node of a cluster in a few words. A guest is a node that only answers requests: it is
 // not a member of the cluster. Without a majority no copy of the log is known to be complete.
-func clusterNodeState(n *admin.ClusterNode, majority bool) string {
+func clusterNodeState(n *engine.ClusterNode, majority bool) string {
 	parts := []string{"unreachable"}
 	switch {
 	case n.Reachable:

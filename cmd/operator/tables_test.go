@@ -42,7 +42,7 @@ key_2  -         efgh     2026-06-30T15:00:00Z  2026-06-30T15:00:00Z  revoked 20
 // TestCluster_StatusInWords prints nodes that are reachable, gone, or were never seen.
 func TestCluster_StatusInWords(t *testing.T) {
 	since := time.Unix(61, 0)
-	shown := admin.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []admin.ClusterNode{
+	shown := engine.Cluster{Cluster: "rates", Majority: true, Since: since, Leader: "node-2", Nodes: []engine.ClusterNode{
 		{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
 		{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, OtherMembers: true, Record: 63},
 		{Name: "node-3", Address: "10.0.0.3:6222", SeenAt: since, Lag: 63},

@@ -47,8 +47,8 @@ var (
 
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
 	RunSource   = Operation[Author, SourceRun]{http.MethodPost, "/sources/{source}/run"} // fetches it and publishes its rates
-	ShowCluster = Operation[NoBody, Cluster]{http.MethodGet, "/cluster"}
-	ForgetNode  = Operation[Author, Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
+	ShowCluster = Operation[NoBody, engine.Cluster]{http.MethodGet, "/cluster"}
+	ForgetNode  = Operation[Author, engine.Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
 )
 
 // Paths of the other calls.

@@ -46,7 +46,7 @@ type Config struct {
 	Readiness func() Readiness
 	Sources   func() Sources
 	RunSource func(ctx context.Context, id string) (SourceRun, error)
-	Cluster   func() Cluster          // nil if the node is not in a cluster
+	Cluster   func() engine.Cluster   // nil if the node is not in a cluster
 	Forget    func(node string) error // makes the cluster forget a permanently stopped node
 	Metrics   http.Handler            // for Prometheus
 	// Backup writes a backup of the node to out. last is the number of the last record in it.

@@ -84,47 +84,21 @@ type (
 	}
 )
 
-// Cluster is a cluster as seen by one of its nodes.
-type Cluster struct {
-	Cluster  string        `json:"cluster"`
-	Majority bool          `json:"majority"` // changes can become durable
-	Since    time.Time     `json:"since"`    // last change of Majority
-	Leader   string        `json:"leader,omitempty"`
-	Nodes    []ClusterNode `json:"nodes"`
-}
-
-// ClusterNode is a node of a cluster.
-type ClusterNode struct {
-	Name         string    `json:"name"`
-	Address      string    `json:"address"`
-	Version      string    `json:"version,omitempty"`
-	Self         bool      `json:"self"`
-	Member       bool      `json:"member"` // the node stores a copy of the cluster's log
-	Reachable    bool      `json:"reachable"`
-	SeenAt       time.Time `json:"seenAt,omitzero"`
-	Leader       bool      `json:"leader"`                 // changes go through this node
-	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from the responding node's
-	Current      bool      `json:"current"`                // the node is a member, and its copy of the log is up to date
-	Record       uint64    `json:"record"`                 // sequence number of the newest record in its copy of the log
-	Lag          uint64    `json:"lag"`                    // number of records behind
-	Snapshot     uint64    `json:"snapshot"`               // sequence number of the node's newest snapshot
-}
-
-func (s *Server) showCluster(*http.Request, NoBody) (Cluster, error) {
+func (s *Server) showCluster(*http.Request, NoBody) (engine.Cluster, error) {
 	if s.config.Cluster == nil {
-		return Cluster{}, &engine.Error{Code: engine.CodeNotFound, Message: "this node is not in a cluster: it was started without --cluster"}
+		return engine.Cluster{}, &engine.Error{Code: engine.CodeNotFound, Message: "this node is not in a cluster: it was started without --cluster"}
 	}
 	return s.config.Cluster(), nil
 }
 
-func (s *Server) forgetNode(r *http.Request, body Author) (Cluster, error) {
+func (s *Server) forgetNode(r *http.Request, body Author) (engine.Cluster, error) {
 	before, err := s.showCluster(r, NoBody{})
 	if err != nil {
 		return before, err
 	}
 	node, by := r.PathValue("node"), authorName(r.Context(), body)
 	if err := s.config.Forget(node); err != nil {
-		return Cluster{}, err
+		return engine.Cluster{}, err
 	}
 	s.config.Logger.Info("changed by an operator", "operation", "forget", "node", node, "by", by)
 	return s.config.Cluster(), nil

@@ -33,7 +33,7 @@ type Config struct {
 	Collection func() (next time.Time, failed []string) // for the pages, see pages.Config
 	Sources    func() admin.Sources
 	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
-	Cluster    func() admin.Cluster
+	Cluster    func() engine.Cluster
 	Forget     func(node string) error
 	Metrics    http.Handler
 	BackedUp   func(error) // called after each backup, with its error

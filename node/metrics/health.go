@@ -115,7 +115,7 @@ func (c *Config) mail(s *emitter) {
 
 func (c *Config) cluster(s *emitter) {
 	status := c.Cluster()
-	gauge(s, "cluster_majority", "1 if enough nodes are reachable to make a change durable, else 0.", boolValue(status.Health.Majority))
+	gauge(s, "cluster_majority", "1 if enough nodes are reachable to make a change durable, else 0.", boolValue(status.Majority))
 	for i := range status.Nodes {
 		n := &status.Nodes[i]
 		reachable := n.Reachable || n.Self
@@ -124,7 +124,7 @@ func (c *Config) cluster(s *emitter) {
 		if reachable {
 			gauge(s, "cluster_node_lag_records", "Records of the log that a node lacks.", n.Lag, "node", n.Name)
 		}
-		if n.Member && reachable && status.Health.Majority { // without a majority no copy is known to be complete
+		if n.Member && reachable && status.Majority { // without a majority no copy is known to be complete
 			gauge(s, "cluster_node_current", "1 if a member's copy of the log is complete and up to date, else 0.", boolValue(n.Current), "node", n.Name)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/archive"
@@ -32,7 +31,7 @@ type Config struct {
 	Sources      func() []collectors.Health
 	Archive      func() archive.Stats // of fetched documents
 	Mail         func() mail.Stats
-	Cluster      func() cluster.Status
+	Cluster      func() engine.Cluster
 	Certificates []Certificate
 	// DroppedLogLines returns how many lines of the program's log were dropped.
 	DroppedLogLines func() uint64

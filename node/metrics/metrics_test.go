@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/archive"
@@ -70,12 +69,12 @@ func (fakeSystem) KeyPolicy() account.KeyPolicy {
 }
 
 // clusterStatus is a cluster of three nodes of which one is gone.
-func clusterStatus() cluster.Status {
-	return cluster.Status{
-		Cluster: "rates", Health: actors.ClusterHealth{Majority: true, Since: time.Unix(61, 0), Leader: "node-2"},
-		Nodes: []cluster.NodeStatus{
-			{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Last: 62, Lag: 1},
-			{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Last: 63},
+func clusterStatus() engine.Cluster {
+	return engine.Cluster{
+		Cluster: "rates", Majority: true, Since: time.Unix(61, 0), Leader: "node-2",
+		Nodes: []engine.ClusterNode{
+			{Name: "node-1", Address: "10.0.0.1:6222", Self: true, Member: true, Record: 62, Lag: 1},
+			{Name: "node-2", Address: "10.0.0.2:6222", Member: true, Reachable: true, Leader: true, Current: true, Record: 63},
 			{Name: "node-3", Address: "10.0.0.3:6222", Member: true, Lag: 63},
 		},
 	}
