@@ -196,7 +196,6 @@ func (g *readTest) failures() (wrong []string) {
 // TestFaultsCluster_KeyedReads kills leaders and followers while callers read with keys, each within its quota: no
 // read fails or takes long, and no account gets more than its quota.
 func TestFaultsCluster_KeyedReads(t *testing.T) {
-	t.Parallel()
 	g := newReadTest(t, program(t))
 	for i := range countFrom(t, "CLUSTER_READS", 6) {
 		g.kill(i%3 != 2)
