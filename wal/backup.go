@@ -20,17 +20,17 @@ const (
 	backupHeaderBytes = 16
 	backupVersionAt   = 12
 	backupInfoMax     = 64 << 10
-	backupWindowBytes = 1 << 20 // window of the compression; a reader needs about this much memory
+	backupWindowBytes = 1 << 20 // compression window; a reader needs about this much memory
 )
 
 // BackupInfo describes a backup.
 type BackupInfo struct {
 	Program  string    `json:"program,omitempty"` // version of tasard that made the backup
 	TakenAt  time.Time `json:"takenAt"`
-	Sequence uint64    `json:"sequence"` // number of the last record whose effect is in the state; 0 if there was none
+	Sequence uint64    `json:"sequence"` // number of the last record in the state; 0 = none
 }
 
-// backupHeader returns the first zstd frame of a backup file. The frame names the format.
+// backupHeader returns the first zstd frame of a backup file, which names the format.
 func backupHeader() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, skippableMagic)
 	b = binary.LittleEndian.AppendUint32(b, backupHeaderBytes-8)
@@ -38,9 +38,8 @@ func backupHeader() []byte {
 	return append(b, backupFormat, 0, 0, 0)
 }
 
-// WriteBackup writes a backup file: the header, and one zstd frame with info, as a line of JSON, and the output of
-// state. The zstd frame ends with a checksum of its content. After an error the file is incomplete, and readers
-// refuse it.
+// WriteBackup writes a backup file: the header, then one zstd frame. That frame contains info as a line of JSON, the
+// output of state, and a checksum. After an error the file is incomplete, and readers refuse it.
 func WriteBackup(w io.Writer, info BackupInfo, state func(io.Writer) error) error {
 	if _, err := w.Write(backupHeader()); err != nil {
 		return err
@@ -69,7 +68,7 @@ type BackupReader struct {
 	content *bufio.Reader
 }
 
-// OpenBackup reads the beginning of a backup file. The state is right only if Read reaches io.EOF. The caller must
+// OpenBackup reads the beginning of a backup file. The state is valid only after Read returns io.EOF. The caller must
 // call Close. Errors, also of Read: *DamageError, *FormatError and errors of reading the file.
 func OpenBackup(file io.Reader, name string) (*BackupReader, error) {
 	r := &BackupReader{file: &offsetReader{src: file, name: name}, name: name}
@@ -98,7 +97,7 @@ func OpenBackup(file io.Reader, name string) (*BackupReader, error) {
 // Close releases the memory of the reader. It does not close the file.
 func (r *BackupReader) Close() { r.decoder.Close() }
 
-// Read implements io.Reader. It returns io.EOF only if the checksum of everything that was read is right.
+// Read implements io.Reader. It returns io.EOF only if the checksum of the whole content is right.
 func (r *BackupReader) Read(p []byte) (int, error) {
 	n, err := r.content.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -132,7 +131,7 @@ func (r *BackupReader) header() error {
 	return nil
 }
 
-// explain returns the error of reading the file if there was one. Any other error is damage.
+// explain returns the error of reading the file, if any. Every other error is damage.
 func (r *BackupReader) explain(err error) error {
 	switch {
 	case r.file.err != nil:
@@ -143,7 +142,7 @@ func (r *BackupReader) explain(err error) error {
 	return &DamageError{File: r.name, Offset: r.file.offset, Expected: "zstd data with its checksum", Found: err.Error(), Hint: hintOtherBackup}
 }
 
-// offsetReader counts the bytes read, and keeps the error that is not the end of the file.
+// offsetReader counts the bytes read, and keeps the first error except the end of the file.
 type offsetReader struct {
 	src    io.Reader
 	name   string
@@ -162,9 +161,9 @@ func (r *offsetReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// StoppedState returns the newest snapshot of the log in dir, which no process has open: the state after the record
-// with the number sequence. It verifies every byte of the log, and changes nothing. The snapshot must cover every
-// record, as it does after a clean stop. Otherwise the error is ErrUncovered. If there is no record, state is empty.
+// StoppedState returns the newest snapshot of the log in dir (the state after the record sequence). No process may have
+// the log open. It verifies every byte and changes nothing. If the snapshot does not cover every record, as after a
+// clean stop, the error is ErrUncovered. Without records, state is empty.
 func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)

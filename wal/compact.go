@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// snapshotsKept is the number of undamaged snapshots that are not removed: the newest, and the one before it in case
-// the newest gets damaged.
+// snapshotsKept is the number of undamaged snapshots to keep: the newest, and the one before it in case the newest gets
+// damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest undamaged snapshot: the state after the record with the number sequence. It verifies the
-// file first. The caller must close r. If there is no snapshot, ok is false; the log then has all records. Snapshot
-// logs and skips a damaged snapshot if the log has all records after an older snapshot. Otherwise it returns the
-// *DamageError.
+// Snapshot returns the newest undamaged snapshot: the state after the record sequence. It verifies the file first. The
+// caller must close r. ok is false if there is no snapshot; the log then contains all records. Snapshot logs and skips
+// a damaged snapshot if the log contains all records after an older one. Otherwise it returns the *DamageError.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -44,11 +43,10 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores the output of write as the state after the record with the number sequence. That record must be
-// on disk. WriteSnapshot may run while Append runs. The file gets its name only when it is complete and durable. Then
-// the older snapshots are removed, except the newest of them. If there is already an undamaged snapshot of that state,
-// write is not called. After an error of write and after ErrNoSpace the log can still be used. If a disk operation
-// fails, the error is ErrPoisoned.
+// WriteSnapshot stores the output of write as the state after the record sequence, which must be on disk. It may run
+// concurrently with Append. The file gets its name only when it is complete and durable. Then all older snapshots
+// except the newest of them are removed. If an undamaged snapshot of that state exists, write is not called. After an
+// error of write and after ErrNoSpace the log can still be used. A failed disk operation is ErrPoisoned.
 func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()
@@ -78,8 +76,7 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 	return nil
 }
 
-// checkSnapshot checks that a snapshot at sequence can be written. exists reports whether there already is an
-// undamaged snapshot at sequence.
+// checkSnapshot checks that a snapshot at sequence can be written. exists reports an undamaged snapshot at sequence.
 func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 	if err := l.checkUsable(); err != nil {
 		return false, err
@@ -116,7 +113,7 @@ func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) erro
 	return out.size, stateErr, errors.Join(err, f.Close())
 }
 
-// publish renames the finished file and syncs the directory. Then it removes the snapshots that the new one replaces.
+// publish renames the finished file and syncs the directory. Then it removes superseded snapshots.
 func (l *Log) publish(s snapshot) error {
 	if err := l.disk.rename(s.path+tempSuffix, s.path); err != nil {
 		return err
@@ -134,8 +131,8 @@ func (l *Log) publish(s snapshot) error {
 	return err
 }
 
-// removeOld renames damaged snapshots, so that the log ignores them. Of the undamaged snapshots it keeps the newest
-// snapshotsKept and removes the others. Both lists are sorted by sequence, but damaged snapshots may be in any place.
+// removeOld renames damaged snapshots, so that the log ignores them. It keeps the newest snapshotsKept undamaged
+// snapshots and removes the others. Both lists are sorted by sequence, with damaged snapshots in any place.
 func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	var remaining []snapshot
 	for _, s := range slices.Backward(snapshots) {
@@ -159,13 +156,13 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	return remaining, l.disk.syncDir(l.dir)
 }
 
-// DropBefore removes segments (log files) that have only records before the one with the number sequence. It keeps
-// every record after the second-newest snapshot, in case the newest is damaged. With fewer than two snapshots it
-// removes nothing. It should be called after WriteSnapshot.
+// DropBefore removes segments (log files) that contain only records before sequence. It keeps every record after the
+// second-newest snapshot, in case the newest is damaged. With fewer than two snapshots it removes nothing. Call it
+// after WriteSnapshot.
 //
-// DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. Instead, it first syncs a
-// high-water mark that allows the removed frames (batches of records) to be missing. Then it removes the oldest
-// segment first, and syncs each removal before the next one. So there is never a gap between the remaining segments.
+// DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. It first syncs a high-water
+// mark that allows the removed frames (batches of records) to be missing. Then it removes the segments, oldest first,
+// and syncs each removal. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -188,7 +185,7 @@ func (l *Log) DropBefore(sequence uint64) error {
 	return nil
 }
 
-// droppable returns how many of the oldest segments may be removed.
+// droppable returns the number of oldest segments that may be removed.
 func (l *Log) droppable(sequence uint64) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,8 +201,7 @@ func (l *Log) droppable(sequence uint64) int {
 	if undamaged < snapshotsKept {
 		return 0
 	}
-	// The newest segment with a frame stays, because the next frame that is appended has the checksum of the newest
-	// one.
+	// The newest segment with a frame stays, because the next appended frame contains the checksum of the newest one.
 	n := 0
 	for n+1 < len(l.segments) && l.segments[n+1].bytes > 0 && l.segments[n+1].start.sequence <= sequence {
 		n++

@@ -11,17 +11,16 @@ import (
 	"syscall"
 )
 
-// ErrNotEmpty means that the directory for a new log has files in it.
+// ErrNotEmpty means that the directory for a new log contains files.
 var ErrNotEmpty = errors.New("the directory is not empty")
 
 // Create creates a log in dir, which must be missing or empty. It locks dir meanwhile. The log begins with a snapshot
-// of the state after the record with the number sequence, and has no records yet. write writes the state; if sequence
-// is 0, its output is not kept.
+// of the state after the record sequence, and contains no records yet. write writes the state; if sequence is 0, its
+// output is discarded.
 //
-// Create first writes and syncs the high-water mark, which says that the log ends at sequence. Every command refuses
-// a log without the snapshot of that record, so a half-made directory is never used, even after a crash. After an
-// error Create removes everything that it created. Errors: ErrNotEmpty, ErrLocked, and errors of the disk and of
-// write.
+// Create first writes and syncs a high-water mark for a log that ends at sequence. Every command refuses such a log
+// without the snapshot, so an incomplete directory is never used, even after a crash. After an error Create removes
+// everything that it created. Errors: ErrNotEmpty, ErrLocked, and errors of the disk and of write.
 func Create(dir string, o Options, sequence uint64, write func(io.Writer) error) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -43,7 +42,7 @@ func Create(dir string, o Options, sequence uint64, write func(io.Writer) error)
 	return nil
 }
 
-// CheckEmpty returns nil if Create would accept dir, because it is missing or empty. It changes nothing.
+// CheckEmpty returns nil if Create would accept dir (missing or empty). It changes nothing.
 func CheckEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +63,7 @@ type newDirectory struct {
 	dir     string
 	disk    *disk
 	lock    *os.File
-	created []string // paths, oldest first; dir itself is one of them if it was created
+	created []string // paths, oldest first; includes dir itself if it was created
 }
 
 func beginDirectory(dir string, d *disk) (*newDirectory, error) {
@@ -94,8 +93,8 @@ func beginDirectory(dir string, d *disk) (*newDirectory, error) {
 	return n, nil
 }
 
-// fill writes the high-water mark, the snapshot and an empty segment, in this order, and verifies the directory as
-// Open does.
+// fill writes the high-water mark, the snapshot and an empty segment, in this order. Then it verifies the directory
+// like Open.
 func (d *newDirectory) fill(sequence uint64, write func(io.Writer) error) error {
 	first := position{frame: sequence + 1, sequence: sequence + 1}
 	d.created = append(d.created, filepath.Join(d.dir, markName))
@@ -130,8 +129,8 @@ func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
 	})
 }
 
-// removeAll removes everything that was created, newest first. The high-water mark was created early, so it is removed
-// late. Until then all commands refuse the directory.
+// removeAll removes everything that was created, newest first. The high-water mark goes nearly last: until then all
+// commands refuse the directory.
 func (d *newDirectory) removeAll() error {
 	var result error
 	for _, path := range slices.Backward(d.created) {
@@ -177,8 +176,8 @@ func CreateFile(path string, fill func(io.Writer) error, check func(io.Reader) e
 	return syncDir(filepath.Dir(path))
 }
 
-// publishNew renames a file without replacing an existing one. On a file system without hard links it checks for an
-// existing file first and then renames.
+// publishNew renames a file without replacing an existing one. On a file system without hard links it first checks for
+// an existing file, then renames.
 func publishNew(oldPath, newPath string) error {
 	err := os.Link(oldPath, newPath)
 	switch {

@@ -16,35 +16,35 @@ const (
 	tempSuffix     = ".tmp"
 )
 
-// fileNames matches segments and snapshots, and also .START and .END files. If tidwall/wal finds a .START or .END
-// file, it deletes segments. Such files are created only by methods that this package never calls.
+// fileNames matches segments, snapshots, and .START and .END files. tidwall/wal deletes segments when it finds a .START
+// or .END file. Only methods that this package never calls create such files.
 var fileNames = regexp.MustCompile(`^(snapshot-)?(\d{20})(\.tmp|\.START|\.END)?$`)
 
-// numberedFile is a file named by a number: a segment by the number of its first frame, a snapshot by the number of
-// its last record.
+// numberedFile is a file with a number in its name: a segment with the number of its first frame, or a snapshot with
+// the number of its last record.
 type numberedFile struct {
 	number uint64
 	path   string
 }
 
-// listing has the files of a log directory, sorted by number.
+// listing is the files of a log directory, sorted by number.
 type listing struct {
-	mark      []string // path of the file with the high-water mark; empty if it does not exist
+	mark      []string // path of the high-water mark's file; empty if missing
 	segments  []numberedFile
 	snapshots []numberedFile
 	temps     []string // unfinished snapshots
 	foreign   []string // files that make tidwall/wal delete segments
 }
 
-// listDir lists the files of the log in dir. It skips other files, for example files that were moved aside. If dir is
-// missing, the listing is empty.
+// listDir lists the files of the log in dir. It skips other files, such as those moved aside. If dir is missing, the
+// listing is empty.
 func listDir(dir string) (listing, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return listing{}, err
 	}
 	var l listing
-	for _, e := range entries { // sorted by name, so by number, because all numbers have indexDigits digits
+	for _, e := range entries { // sorted by name and thus by number: all numbers have indexDigits digits
 		l.add(filepath.Join(dir, e.Name()), e.Name(), e.Type().IsRegular())
 	}
 	return l, nil

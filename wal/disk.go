@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk has every operation of this package that changes the log directory, except the appends of tidwall/wal. Tests
-// replace an operation to make it fail, or to copy the directory before it.
+// disk contains every operation of this package that changes the log directory, except the appends of tidwall/wal.
+// Tests replace operations to make them fail, or to copy the directory first.
 type disk struct {
 	sync          func(*os.File) error
 	syncDir       func(dir string) error
@@ -54,13 +54,13 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 	return errors.Join(use(f), f.Close())
 }
 
-// tailSegments is the number of segments (log files) that can have frames (batches of records) that were never synced:
-// the newest segment with frames, and an empty segment after it.
+// tailSegments is the number of segments (log files) that can contain unsynced frames (batches of records): the newest
+// segment with frames, and an empty one after it.
 const tailSegments = 2
 
-// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. If a sync
-// failed in an earlier process, the kernel can return bytes that are not on disk, and report success for later syncs.
-// A power cut would lose those bytes and every record appended after them.
+// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. After a
+// failed sync in an earlier process, the kernel can return bytes that are not on disk, and report success for later
+// syncs. A power cut would lose those bytes and every later record.
 func (d *disk) rereadTail(dir string) error {
 	files, err := listDir(dir)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *disk) rereadTail(dir string) error {
 	return nil
 }
 
-// syncDir syncs a directory. Without that a power cut can undo the creation, renaming or removal of a file in it.
+// syncDir syncs a directory. Without it, a power cut can undo the creation, renaming or removal of a file.
 func syncDir(dir string) error {
 	return withFile(dir, fileRead, (*os.File).Sync)
 }
@@ -149,7 +149,7 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// saveCopy writes data durably to a new file. asideName makes the name of that file.
+// saveCopy writes data durably to a new file with a name from asideName.
 func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name string, err error) {
 	if name, err = asideName(path, reason, now); err != nil {
 		return "", err
@@ -181,7 +181,7 @@ func (d *disk) syncNew(f *os.File) error {
 	return d.syncDir(filepath.Dir(f.Name()))
 }
 
-// moveAside renames a file to a name of asideName. The log then ignores it, but its bytes are kept.
+// moveAside renames a file to a name from asideName. The log then ignores the file, but its bytes are kept.
 func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 	name, err := asideName(path, reason, now)
 	if err != nil {
@@ -196,8 +196,7 @@ func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 // asideNamesMax is the maximum number of names that asideName tries.
 const asideNamesMax = 1000
 
-// asideName returns an unused file name made of path, the reason and the time. If that name is in use, asideName adds
-// a number.
+// asideName returns an unused file name made of path, reason and time, plus a number if necessary.
 func asideName(path, reason string, now time.Time) (string, error) {
 	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base

@@ -1,13 +1,13 @@
 // Package wal is a write-ahead log. It appends batches of records, and keeps snapshots of the state after a record. It
-// does not interpret records. It writes its files with the library tidwall/wal. It adds checksums, links between
-// batches, a full check before opening, a lock, directory syncs, a mark of how far the log is on disk, and a stop at
-// the first failed disk operation.
+// does not interpret records. The library tidwall/wal writes the files. This package adds checksums, links between
+// batches, a full check before opening, a lock, directory syncs, a high-water mark (how far the log is on disk), and a
+// stop at the first failed disk operation.
 //
 // # Promises
 //
 //   - Append returns after its batch is on disk. After a crash all records of a batch are there, or none.
 //   - Records have consecutive sequence numbers from 1. A number never means two different records.
-//   - Open verifies every byte. A record that is read is the record that was written.
+//   - Open verifies every byte. A record read is equal to the record written.
 //   - Open moves a torn tail (an incomplete last write) to another file. For any other damage it returns an error with
 //     the position of the damage, and changes nothing on disk.
 //   - After the first failed disk operation nothing more is written or synced (ErrPoisoned).

@@ -9,35 +9,34 @@ var (
 	// ErrLocked means that another process, or another Log in this process, has the directory open.
 	ErrLocked = errors.New("the log is in use by another process")
 
-	// ErrNoSpace means that the write would leave less free disk space than the reserve (Options.ReserveBytes).
-	// Nothing was written. The call can be repeated when there is more space.
+	// ErrNoSpace means that the write would leave less free disk space than the reserve (Options.ReserveBytes). Nothing
+	// was written. The call can be repeated after space is freed.
 	ErrNoSpace = errors.New("not enough free disk space")
 
 	// ErrPoisoned means that an earlier disk operation failed, so the contents of the disk are unknown. The Log writes
-	// nothing more and must be opened again in a new process. The error also wraps the error of the operation that
-	// failed.
+	// nothing more; open it again in a new process. The error also wraps the original error.
 	ErrPoisoned = errors.New("the log stopped after a failed disk operation")
 
 	// ErrClosed means that Close was called before.
 	ErrClosed = errors.New("the log is closed")
 
-	// ErrUncovered means that the newest snapshot does not have the newest records, because the last process that had
-	// the log open did not stop cleanly.
+	// ErrUncovered means that the newest snapshot lacks the newest records, because the previous process did not stop
+	// cleanly.
 	ErrUncovered = errors.New("the newest records are not in a snapshot")
 
 	// ErrLimit means that a record or batch exceeds a limit of this package.
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError reports that a file of a log or a backup does not have the bytes that were written. The operation that
-// returned the error changed nothing on disk.
+// DamageError reports a file of a log or a backup with bytes that were not written. The failed operation changed
+// nothing on disk.
 type DamageError struct {
-	File     string // path of the damaged file, or of the file before a missing one; in a backup BACKUP:FILE
-	Offset   int64  // byte in File where the damage was found
-	Sequence uint64 // number of the first record that can't be trusted, 0 if unknown
+	File     string // the damaged file, or the one before a missing file; in a backup BACKUP:FILE
+	Offset   int64  // byte in File at which the damage was found
+	Sequence uint64 // number of the first untrusted record; 0 = unknown
 	Expected string // "" = File is not a backup at all
 	Found    string
-	Hint     string // what the operator can do
+	Hint     string // advice for the operator
 }
 
 // Error returns all fields on one line.
@@ -52,14 +51,14 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged at offset %d%s: expected %s, found %s; %s", e.File, e.Offset, record, e.Expected, e.Found, e.Hint)
 }
 
-// FormatError reports an intact file in a format version that this package does not read.
+// FormatError reports an intact file in a format version unknown to this package.
 type FormatError struct {
 	File      string
 	Version   uint8 // format version of the file
 	Supported uint8 // newest format version that this package reads
 }
 
-// Error names the file, both versions and the program that can read the file.
+// Error names the file, both versions and the required program.
 func (e *FormatError) Error() string {
 	program := "a newer tasard"
 	if e.Version < e.Supported {
@@ -94,7 +93,7 @@ func tornFault(at int, expected, found string) *formatFault {
 	return &formatFault{at: at, expected: expected, found: found, torn: true}
 }
 
-// errorIn returns the *DamageError or *FormatError for a fault in file. offset is where the decoded bytes begin in
+// errorIn converts a fault in file to a *DamageError or *FormatError. offset is the position of the decoded bytes in
 // file.
 func (f *formatFault) errorIn(file string, offset int64, sequence uint64, hint string) error {
 	if f.version != 0 {

@@ -13,14 +13,14 @@ type examination struct {
 	log       scanResult
 }
 
-// examine verifies every file of the log and changes nothing. It calls visit, which may be nil, for each frame (batch
-// of records). Errors: *DamageError, *FormatError, and errors of reading and of visit. After an error the result has
-// everything that was read before the error.
+// examine verifies every file of the log and changes nothing. It calls visit (may be nil) for each frame (batch of
+// records). Errors: *DamageError, *FormatError, and errors of reading and of visit. After an error the result contains
+// everything read before.
 func examine(dir string, visit func(location, frame) error) (examination, error) {
 	var x examination
 	var err error
 	x.log.next = origin
-	if x.mark, x.markState, err = readMark(dir); err != nil { // before the files, which may grow beyond it meanwhile
+	if x.mark, x.markState, err = readMark(dir); err != nil { // before the files, which may grow beyond the mark meanwhile
 		return x, err
 	}
 	if x.files, err = listDir(dir); err != nil {
@@ -50,7 +50,7 @@ func examine(dir string, visit func(location, frame) error) (examination, error)
 	return x, nil
 }
 
-// checkMark compares the beginning and the end of the log with the high-water mark, which says up to where the log was
+// checkMark compares the beginning and the end of the log with the high-water mark, which records how far the log was
 // on disk.
 func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
@@ -82,8 +82,8 @@ func (x *examination) damageAtEnd(expected, found string) error {
 	return newFault(0, expected, found).errorIn(path, bytes, x.log.next.sequence, hintAcknowledged)
 }
 
-// checkSnapshots checks that the log has every record after the newest undamaged snapshot. It also checks that the log
-// does not end before a snapshot, because a snapshot is only written when its records are on disk.
+// checkSnapshots checks that the log contains every record after the newest undamaged snapshot. It also checks that the
+// log does not end before a snapshot, because snapshots are written only after their records are on disk.
 func (x *examination) checkSnapshots() error {
 	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
 		newest := x.snapshots[n-1]
@@ -107,7 +107,7 @@ func (x *examination) checkSnapshots() error {
 	}
 }
 
-// snapshotSequence returns the number of the last record in the newest undamaged snapshot, or 0 if there is none.
+// snapshotSequence returns the number of the newest undamaged snapshot's last record, or 0.
 func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
@@ -120,8 +120,8 @@ func (x *examination) damagedSnapshots() []*DamageError {
 	return damaged
 }
 
-// ambiguousTail reports whether acknowledged records may be missing at the end of the log. That can't be excluded if
-// the high-water mark is lost, or if there is a torn tail (an incomplete last write) after the mark.
+// ambiguousTail reports whether acknowledged records may be missing at the end of the log. This is possible if the
+// high-water mark is lost, or if there is a torn tail (an incomplete last write) after the mark.
 func (x *examination) ambiguousTail() bool {
 	if x.markState == MarkLost {
 		return x.log.frames > 0 || x.log.torn > 0

@@ -39,7 +39,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
 
-// position is the place of a frame in the log: the values that the frame's header must have.
+// position is the place of a frame in the log. The frame's header must contain these values.
 type position struct {
 	frame    uint64 // index of the frame, from 1
 	sequence uint64 // sequence number of the frame's first record, from 1
@@ -48,7 +48,7 @@ type position struct {
 
 var origin = position{frame: 1, sequence: 1}
 
-// frame is one decoded batch of records. Its payload is a slice of the decoded buffer.
+// frame is one decoded batch of records. Its payload aliases the decoded buffer.
 type frame struct {
 	index    uint64
 	first    uint64 // sequence number of the first record
@@ -87,8 +87,8 @@ func appendFrame(dst []byte, pos position, records [][]byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 }
 
-// decodeEntry decodes the entry at the start of data: a length that tidwall/wal wrote, and a frame. It returns the
-// frame and the size of the entry. It does not check the frame's position; see checkPosition.
+// decodeEntry decodes the entry at the start of data: a length written by tidwall/wal, and a frame. It returns the
+// frame and the entry's size. It does not check the frame's position; see checkPosition.
 func decodeEntry(data []byte) (frame, int, *formatFault) {
 	size, prefix := binary.Uvarint(data[:min(len(data), entryPrefixMax)])
 	if prefix <= 0 {
@@ -112,8 +112,8 @@ func decodeEntry(data []byte) (frame, int, *formatFault) {
 	return f, prefix + int(size), nil
 }
 
-// decodeFrame decodes a frame of size bytes. data is shorter than size if the file ends early. If the header is valid,
-// the result has the fields of the header, also when the rest of the frame has a fault.
+// decodeFrame decodes a frame of size bytes. data is shorter than size if the file ends early. With a valid header, the
+// result contains the header's fields even after a fault in the rest.
 func decodeFrame(data []byte, size int) (frame, *formatFault) {
 	f, payload, fault := decodeHeader(data)
 	if fault != nil {
@@ -178,8 +178,8 @@ func checkVersion(data []byte) *formatFault {
 	return nil
 }
 
-// checkPayload checks that the records fill the payload exactly. A fault here is damage and not an incomplete last
-// write (a torn tail), because the checksum is right.
+// checkPayload checks that the records fill the payload exactly. A fault here is damage and not a torn tail (an
+// incomplete last write), because the checksum is right.
 func checkPayload(f frame) *formatFault {
 	records := f.payload
 	for i := range f.count {
@@ -213,8 +213,8 @@ func (f frame) records(visit func(sequence uint64, record []byte) error) error {
 	return nil
 }
 
-// checkPosition checks that the frame has the wanted position. A fault here is damage and not a torn tail, because the
-// header's checksum is right.
+// checkPosition checks the frame's position. A fault here is damage and not a torn tail, because the header's checksum
+// is right.
 func (f frame) checkPosition(want position) *formatFault {
 	switch {
 	case f.index != want.frame:
@@ -227,8 +227,8 @@ func (f frame) checkPosition(want position) *formatFault {
 	return nil
 }
 
-// findFrame searches data for a valid frame with an index of at least indexMin, starting at any byte. It returns the
-// frame and its offset, or -1. If there is a valid frame after a fault, the fault is damage and not a torn tail.
+// findFrame searches data, at every byte, for a valid frame with an index of at least indexMin. It returns the frame
+// and its offset, or -1. A fault with a valid frame after it is damage and not a torn tail.
 func findFrame(data []byte, indexMin uint64) (frame, int) {
 	for offset := 0; ; offset++ {
 		i := bytes.Index(data[offset:], []byte(frameMagic))

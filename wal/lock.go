@@ -13,7 +13,7 @@ import (
 const lockName = "LOCK"
 
 // lock takes the exclusive lock of the directory. The kernel releases it when the process ends. The lock file is never
-// removed: otherwise two processes could each lock a different file of that name.
+// removed. Otherwise two processes could each lock a different file of that name.
 func lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -22,8 +22,8 @@ func lock(dir string) (*os.File, error) {
 	return flock(f, dir, unix.LOCK_EX)
 }
 
-// lockShared takes the shared lock, which excludes writers. It changes nothing. It does not lock a directory without a
-// lock file, such as a copy, and then returns nil.
+// lockShared takes the shared lock, which excludes writers. It changes nothing. Without a lock file, as in a copy, it
+// locks nothing and returns nil.
 func lockShared(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func flock(f *os.File, dir string, how int) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", dir, err)
 }
 
-// unlock releases a lock. f may be nil. It would not be enough to close the file: between fork and exec a child
-// process has a copy of the descriptor, which keeps the lock.
+// unlock releases a lock. f may be nil. Closing the file would not be enough: between fork and exec a child process
+// holds a copy of the descriptor, and with it the lock.
 func unlock(f *os.File) error {
 	if f == nil {
 		return nil

@@ -25,12 +25,12 @@ type Log struct {
 	disk       *disk
 	lock       *os.File
 	store      store
-	markWriter *markWriter // writes the high-water mark
+	markWriter *markWriter // of the high-water mark
 	recovery   Recovery
 
 	writeMu    sync.Mutex // held by Append, DropBefore and Close
 	snapshotMu sync.Mutex // held by WriteSnapshot and Close; locked before writeMu
-	frame      []byte     // buffer for the batch that Append encodes; guarded by writeMu
+	frame      []byte     // buffer for Append's batch; guarded by writeMu
 
 	mu        sync.Mutex // guards the fields below; never held during a disk operation
 	segments  []segment
@@ -44,14 +44,14 @@ type Log struct {
 // Recovery reports what Open found.
 func (l *Log) Recovery() Recovery { return l.recovery }
 
-// First returns the sequence number of the oldest record in the log, or 1 if there never was one.
+// First returns the sequence number of the oldest record in the log, or 1 if there was never one.
 func (l *Log) First() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.segments[0].start.sequence
 }
 
-// Last returns the sequence number of the newest record on disk, or 0 if there never was one.
+// Last returns the sequence number of the newest record on disk, or 0 if there was never one.
 func (l *Log) Last() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,9 +59,9 @@ func (l *Log) Last() uint64 {
 }
 
 // Append writes the records as one batch, syncs it and returns the sequence number of the last record. After a crash
-// the log has either all records of the batch or none. An empty batch writes nothing. ErrLimit and ErrNoSpace mean
-// that nothing was written and the log can still be used. After any other error (ErrPoisoned with its cause,
-// ErrClosed) the log can't be used. The batch may then be on disk or not; the next Open finds out.
+// the log contains all records of the batch or none. An empty batch writes nothing. After ErrLimit and ErrNoSpace
+// nothing was written and the log can still be used. After any other error (ErrPoisoned with its cause, ErrClosed) the
+// log can't be used, and only the next Open shows whether the batch is on disk.
 func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
@@ -90,8 +90,8 @@ func (l *Log) Append(records [][]byte) (last uint64, err error) {
 	return end.sequence - 1, nil
 }
 
-// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes, or the error
-// of the disk if its free space can't be read.
+// CheckSpace returns ErrNoSpace if the disk has no space for a batch with a payload of this many bytes. It also returns
+// errors of reading the free space.
 func (l *Log) CheckSpace(bytes int64) error {
 	return l.disk.checkSpace(l.dir, l.options.ReserveBytes, bytes+entryBytesMax-BatchBytesMax)
 }
@@ -114,8 +114,8 @@ func checkBatch(records [][]byte) (int, error) {
 	return payload, nil
 }
 
-// commit writes and syncs l.frame, then advances the high-water mark, then changes the state that readers see. So
-// neither the mark nor a reader refers to a frame that a power failure could undo.
+// commit writes and syncs l.frame, then advances the high-water mark, then changes the state for readers. So neither
+// the mark nor a reader refers to a frame that a power failure could undo.
 func (l *Log) commit(end position) error {
 	if err := l.store.Write(l.next.frame, l.frame); err != nil {
 		return err
@@ -151,17 +151,17 @@ func (l *Log) commit(end position) error {
 	return nil
 }
 
-// framePlacement describes where tidwall/wal has put a frame (a batch of records).
+// framePlacement describes the place of a frame (batch of records) chosen by tidwall/wal.
 type framePlacement struct {
-	opensSegment bool  // the frame begins a new segment, because the previous one was over the limit
+	opensSegment bool  // the frame begins a new segment because the previous one was over the limit
 	entryBytes   int64 // size of the frame with its length prefix
 	segmentBytes int64 // size of the segment, including the frame
 	fillsSegment bool  // the frame fills its segment, so an empty one follows
 }
 
-// placement computes where tidwall/wal has put l.frame. tidwall/wal opens a new segment in two cases: after a write
-// that fills the segment (bytes >= SegmentBytes), and before a write if the last segment is already over the limit
-// (bytes > SegmentBytes). The second case occurs only for the last segment that Open found.
+// placement computes the place of l.frame. tidwall/wal opens a new segment in two cases: after a write that fills the
+// segment (bytes >= SegmentBytes), and before a write if the last segment is already over the limit (bytes >
+// SegmentBytes). The second case occurs only for the last segment found by Open.
 func (l *Log) placement() framePlacement {
 	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
 	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
@@ -173,7 +173,7 @@ func (l *Log) placement() framePlacement {
 	return p
 }
 
-// syncNewSegment makes the name of a new segment durable and drops tidwall/wal's cache of the previous one.
+// syncNewSegment makes a new segment's name durable, and drops tidwall/wal's cache of the previous segment.
 func (l *Log) syncNewSegment(p framePlacement, end position) error {
 	newest := l.next.frame
 	if p.fillsSegment {
@@ -215,9 +215,9 @@ func (l *Log) poison(cause error) error {
 // errStopScan ends a scan early.
 var errStopScan = errors.New("stop")
 
-// Read calls visit for each record from number start to Last, in order. It verifies the frames again as it reads them.
-// A record is valid only during the call of visit. Read returns the first error of visit unchanged. If start is before
-// First, it returns an error. If start is after Last, it does not call visit.
+// Read calls visit for each record from number start to Last, in order, and verifies the frames again. A record is
+// valid only during the call of visit. Read returns the first error of visit unchanged. A start before First is an
+// error. A start after Last visits nothing.
 func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) error) error {
 	l.mu.Lock()
 	segments, end, closed := slices.Clone(l.segments), l.next, l.closed
@@ -263,9 +263,9 @@ func (s *scanner) scanUpTo(segments []segment, end position) error {
 	return s.checkEnd(end)
 }
 
-// Close syncs the high-water mark, closes the files and releases the lock. It waits for a snapshot that is being
-// written. After ErrPoisoned it does not sync, because a second sync can report success for bytes that the first one
-// lost. The segment file of tidwall/wal then stays open until the process ends. A second Close has no effect.
+// Close syncs the high-water mark, closes the files and releases the lock. It waits for a running WriteSnapshot. After
+// ErrPoisoned it does not sync, because a second sync can report success for bytes lost by the first. The segment file
+// of tidwall/wal then stays open until the process ends. A second Close has no effect.
 func (l *Log) Close() error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()

@@ -11,21 +11,21 @@ import (
 const (
 	markName      = "mark"
 	markMagic     = "tsMK"
-	markSlotBytes = 512 // size of a slot: one sector, so that a power cut damages at most the slot that is being written
+	markSlotBytes = 512 // size of a slot: one sector, so that a power cut damages at most the slot being written
 	markSlots     = 2
 	markFileBytes = markSlotBytes * markSlots
 )
 
 // mark is the high-water mark: all frames (batches of records) from first up to, but not including, end are on disk.
-// generation counts the writes of the mark. A log has lost acknowledged records if it begins after first, ends before
+// generation counts the writes of the mark. Acknowledged records are lost if the log begins after first, ends before
 // end, or has another position than end at that frame.
 type mark struct {
 	generation uint64
-	first      uint64   // index of the oldest frame that the log must have
+	first      uint64   // index of the oldest required frame
 	end        position // position after the newest synced frame
 }
 
-// MarkState says how many slots of the high-water mark are valid.
+// MarkState tells how many slots of the high-water mark are valid.
 type MarkState string
 
 // States of the high-water mark.
@@ -33,7 +33,7 @@ const (
 	MarkWhole MarkState = "whole" // both slots are valid
 	MarkHalf  MarkState = "half"  // only one slot is valid
 	MarkLost  MarkState = "lost"  // no slot is valid, or the file is missing
-	// MarkInUse means that another process has the log open, and writes the mark.
+	// MarkInUse means that another process has the log open and writes the mark.
 	MarkInUse MarkState = "in use"
 )
 
@@ -50,8 +50,8 @@ func (m mark) encode() []byte {
 	return b
 }
 
-// decodeMark decodes one slot. ok reports whether the slot is valid. version is 0, except for an intact slot of a
-// newer format.
+// decodeMark decodes one slot. ok reports whether it is valid. version is 0, except for an intact slot of a newer
+// format.
 func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	if len(b) < markSlotBytes || string(b[:4]) != markMagic {
 		return mark{}, 0, false
@@ -91,7 +91,7 @@ func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error
 	return newest, valid, nil
 }
 
-// readMark returns the newest valid slot of the mark file. If there is none, it returns the zero mark and MarkLost.
+// readMark returns the newest valid slot of the mark file, or the zero mark and MarkLost.
 func readMark(dir string) (mark, MarkState, error) {
 	path := filepath.Join(dir, markName)
 	data, err := readFrom(path, 0, markFileBytes+1)
@@ -150,7 +150,7 @@ func writeMark(dir string, d *disk, m mark) error {
 	return w.file.Close()
 }
 
-// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose the
+// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose this
 // mark. After a power cut the mark can be behind the log, but never ahead of it.
 func (w *markWriter) advance(end position) error {
 	w.mark.end = end

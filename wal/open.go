@@ -13,14 +13,14 @@ import (
 // Recovery reports what Open found and changed.
 type Recovery struct {
 	Report
-	TornFile         string         // file in which the torn tail (an incomplete last write) was saved
-	SnapshotSequence uint64         // number of the last record in the newest undamaged snapshot, 0 if there is none
-	SnapshotDamage   []*DamageError // damaged snapshots whose records are all in the log
+	TornFile         string         // copy of the torn tail (an incomplete last write)
+	SnapshotSequence uint64         // number of the newest undamaged snapshot's last record; 0 = no snapshot
+	SnapshotDamage   []*DamageError // damaged snapshots; the log contains all their records
 }
 
-// Open verifies every byte of the log in dir and opens it for this process. It creates dir if it is missing. It moves
-// a torn tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes
-// nothing on disk. Other errors: ErrLocked, *FormatError, and errors of the disk.
+// Open verifies every byte of the log in dir and opens it for this process. It creates dir if missing. It moves a torn
+// tail of the last segment to a file beside it. For any other damage it returns a *DamageError and changes nothing on
+// disk. Other errors: ErrLocked, *FormatError, and errors of the disk.
 func Open(dir string, o Options) (l *Log, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func openLocked(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// openStore opens the verified segments with tidwall/wal and syncs them. If an earlier process was killed, some of its
-// records may be only in the page cache. This process has read these records, so they must not be lost later.
+// openStore opens the verified segments with tidwall/wal and syncs them. After a killed process, some records may be
+// only in the page cache. This process has already read them, so they must not be lost later.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,
@@ -98,8 +98,8 @@ func (l *Log) openStore() error {
 	return err // after an error l.store stays open (see Close)
 }
 
-// cleanUp removes unfinished snapshots and cuts off the torn tail. If the process crashes in cleanUp, the next Open
-// calls it again. At worst the same tail is then saved twice.
+// cleanUp removes unfinished snapshots and cuts off the torn tail. After a crash in cleanUp, the next Open repeats it.
+// At worst it saves the same tail twice.
 func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	for _, temp := range x.files.temps {
 		if err := o.disk.remove(temp); err != nil {
@@ -120,8 +120,7 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 	return err
 }
 
-// cutTail saves the bytes of a segment (log file) from offset on in a file beside it. Then it truncates the segment to
-// offset.
+// cutTail saves the bytes of a segment (log file) from offset on in a file beside it, and truncates the segment there.
 func cutTail(o Options, reason, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err == nil {
@@ -142,7 +141,7 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 	return data, err
 }
 
-// logRecovery logs every sign that the previous process was not stopped cleanly.
+// logRecovery logs every sign of an unclean stop of the previous process.
 func (l *Log) logRecovery() {
 	r, logger := l.recovery, l.options.Logger
 	if r.TornBytes > 0 {

@@ -9,16 +9,16 @@ import (
 
 // Options configures a log. Only Clock is required.
 type Options struct {
-	// SegmentBytes is the size at which a new segment file begins. A segment can exceed it by one batch. The library
-	// tidwall/wal keeps the newest segment in memory. 0 means 4 MiB; the maximum is 64 MiB.
+	// SegmentBytes is the size at which a new segment file begins. A segment can exceed it by one batch. tidwall/wal
+	// keeps the newest segment in memory. 0 means 4 MiB; the maximum is 64 MiB.
 	SegmentBytes int
-	// ReserveBytes is the free disk space that must remain. If a write would leave less, Append and WriteSnapshot
-	// return ErrNoSpace and write nothing. 0 means 64 MiB. A negative value disables the check; then a full disk stops
-	// the log (ErrPoisoned).
+	// ReserveBytes is the free disk space that writes must leave. Otherwise Append and WriteSnapshot return ErrNoSpace
+	// and write nothing. 0 means 64 MiB. A negative value disables the check; then a full disk stops the log
+	// (ErrPoisoned).
 	ReserveBytes int64
-	// Clock returns the time for the names of files that are moved aside and for Stats.Syncs. Required.
+	// Clock returns the time for the names of files moved aside and for Stats.Syncs. Required.
 	Clock func() time.Time
-	// Logger logs findings of Open and the names of files that were moved aside. nil logs nothing.
+	// Logger logs findings of Open and the names of files moved aside. nil logs nothing.
 	Logger *slog.Logger
 
 	disk *disk // nil = realDisk

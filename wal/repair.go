@@ -12,13 +12,13 @@ import (
 type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
 	Last       uint64   // number of the newest record after the repair, in the log or in a snapshot
-	LostFrom   uint64   // number of the first lost record, 0 if none was lost
-	LostTo     uint64   // number of the newest known lost record; 0 = unknown, or none was lost
-	SavedFiles []string // files with every byte that was removed
+	LostFrom   uint64   // number of the first lost record; 0 = none
+	LostTo     uint64   // number of the newest known lost record; 0 = unknown or none
+	SavedFiles []string // files with every removed byte
 }
 
-// Repair makes a damaged log usable again and gives up the records after the damage. It is a last resort; Open never
-// calls it. No byte is lost, because everything that is removed is saved in files beside the log:
+// Repair makes a damaged log usable again. It gives up the records after the damage, so it is a last resort; Open never
+// calls it. No byte is lost: Repair saves everything that it removes in files beside the log.
 //
 //   - The log is cut at the first damaged frame (batch of records). The rest of that segment is saved, and all later
 //     segments are renamed.
@@ -58,8 +58,7 @@ func isDir(dir string) error {
 	return err
 }
 
-// repair is one call of Repair. If the process crashes during it, Open either refuses the log as before, or the repair
-// is complete.
+// repair is one call of Repair. After a crash in it, either Open refuses the log as before, or the repair is complete.
 type repair struct {
 	dir       string
 	o         Options
@@ -75,7 +74,7 @@ func (p *repair) apply() error {
 	switch {
 	case err == nil && len(damaged) == 0:
 		return nil
-	case err == nil: // the log has the records of these snapshots
+	case err == nil: // the log contains the records of these snapshots
 		p.report.Cause = damaged[len(damaged)-1]
 		return p.moveDamaged(damaged)
 	case !errors.As(err, &damage):
@@ -118,9 +117,8 @@ func (p *repair) moveDamaged(snapshots []*DamageError) error {
 	return nil
 }
 
-// chooseRun returns the first run that has every record after the newest snapshot. A run is a sequence of valid frames
-// without a gap. base is the number of the last record in that snapshot. If there is no such run, the result has no
-// segments.
+// chooseRun returns the first run with every record after the newest snapshot. A run is a sequence of valid frames
+// without a gap. base is the number of the snapshot's last record. Without such a run, the result has no segments.
 func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error) {
 	for i := 0; i < len(files); {
 		run, err := scan(files[i:], mark{}, nil) // without the mark, because records before the mark may be lost
@@ -158,8 +156,8 @@ func highestPosition(files []numberedFile) (position, error) {
 	return end, nil
 }
 
-// keepRun moves aside every segment that is not part of the run (see chooseRun), newest first. It cuts the last
-// segment of the run where the run ends.
+// keepRun moves aside every segment outside the run (see chooseRun), newest first. It cuts the last segment at the end
+// of the run.
 func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	tail := run.segments[len(run.segments)-1]
 	for _, file := range slices.Backward(files) {
@@ -190,7 +188,7 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	return nil
 }
 
-// startEmpty moves all segments aside and creates an empty segment whose first frame will be at the position start.
+// startEmpty moves all segments aside and creates an empty segment; its first frame will be at the position start.
 func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, error) {
 	for _, file := range slices.Backward(files) {
 		if err := p.moveAside(file.path); err != nil {

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// segment is one file of the log. It has frames (batches of records).
+// segment is one file of the log, a list of frames (batches of records).
 type segment struct {
 	path  string
-	start position // position of the first frame, which may not be written yet
+	start position // position of the first frame, which may not exist yet
 	bytes int64    // size of the complete frames in the file
 }
 
@@ -22,7 +22,7 @@ type location struct {
 // scanResult is the result of a scan: the longest valid beginning of the segments.
 type scanResult struct {
 	segments []segment
-	next     position // position that the frame after the last valid one must have
+	next     position // required position of the next frame
 	frames   uint64
 	records  uint64
 	bytes    int64
@@ -40,7 +40,7 @@ func (r *scanResult) first() uint64 {
 // last returns the sequence number of the newest record, or 0 if there never was one.
 func (r *scanResult) last() uint64 { return r.next.sequence - 1 }
 
-// end returns the file and the offset at which the valid frames end.
+// end returns the file and the offset of the end of the valid frames.
 func (r *scanResult) end() (string, int64) {
 	if len(r.segments) == 0 {
 		return "the first segment", 0
@@ -49,9 +49,9 @@ func (r *scanResult) end() (string, int64) {
 	return last.path, last.bytes
 }
 
-// scanner reads segments in order and checks that they are one unbroken chain of frames.
+// scanner reads segments in order and checks that their frames form one unbroken chain.
 type scanner struct {
-	mark          mark // the high-water mark, which says where the log must end; zero if it is lost
+	mark          mark // high-water mark, the required end of the log; zero if lost
 	buffer        []byte
 	visit         func(location, frame) error // may be nil
 	result        scanResult
@@ -59,8 +59,8 @@ type scanner struct {
 }
 
 // scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. After an error the
-// result ends before the place of the error. Segments must be scanned before tidwall/wal opens them. For a damaged
-// segment tidwall/wal panics, or returns records that were never written.
+// result ends before the error's position. Scan segments before tidwall/wal opens them: for a damaged segment it
+// panics, or returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
@@ -109,7 +109,7 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	return nil
 }
 
-// checkSegmentName checks that the number in the name of a segment follows the segment before it.
+// checkSegmentName checks that the number in a segment's name follows the previous segment.
 func (s *scanner) checkSegmentName(file numberedFile) error {
 	if len(s.result.segments) == 0 {
 		s.findStart(file)
@@ -124,8 +124,8 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if the segment begins with frame 1 or with the frame after the
-// high-water mark. In all other cases older segments were dropped, and takeFirstFrame sets the position.
+// findStart sets the position of the first segment if that begins with frame 1 or with the frame after the high-water
+// mark. In all other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
 	case s.positionKnown: // set by the caller
@@ -136,7 +136,7 @@ func (s *scanner) findStart(file numberedFile) {
 	}
 }
 
-// takeFirstFrame takes the position from the first frame of a log whose oldest segments were dropped.
+// takeFirstFrame takes the position from the first frame of a log with dropped oldest segments.
 func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *formatFault {
 	if f.index != file.number {
 		return newFault(16, fmt.Sprintf("frame %d", file.number), fmt.Sprintf("frame %d", f.index))
@@ -165,8 +165,8 @@ func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
 	return nil
 }
 
-// compareWithMark checks the frame that follows the high-water mark. If its position differs from the mark, the log is
-// an older copy, or a copy of another log. Its frames are valid, but its records are not those that were acknowledged.
+// compareWithMark checks the frame after the high-water mark. If its position differs from the mark, the log is an
+// older copy, or a copy of another log. Its frames are valid, but its records are not the acknowledged ones.
 func (s *scanner) compareWithMark(loc location) error {
 	if s.result.next.frame != s.mark.end.frame || s.result.next == s.mark.end {
 		return nil
@@ -180,7 +180,7 @@ func (s *scanner) compareWithMark(loc location) error {
 // result and returns damage as an error.
 func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
 	if fault.torn && f.index != 0 && s.positionKnown {
-		// The header is intact. After an interrupted write it would have the right position.
+		// The header is intact. After an interrupted write its position would be right.
 		if positionFault := f.checkPosition(s.result.next); positionFault != nil {
 			fault = positionFault
 		}

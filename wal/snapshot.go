@@ -20,7 +20,7 @@ const (
 	snapshotBufferBytes  = 64 << 10
 )
 
-// snapshot is one snapshot file: the state after the record with the number sequence.
+// snapshot is one snapshot file: the state after the record sequence.
 type snapshot struct {
 	sequence   uint64
 	path       string
@@ -37,8 +37,8 @@ func snapshotHeader(sequence uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
 
-// snapshotWriter counts the bytes of a snapshot and computes its checksum. It stores the first error of the file,
-// because the function that writes the state may ignore it.
+// snapshotWriter counts the bytes of a snapshot and computes its checksum. It stores the file's first error, because
+// the caller's write function may ignore it.
 type snapshotWriter struct {
 	file io.Writer
 	sum  hash.Hash32
@@ -79,8 +79,8 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 	return buffered.Flush(), nil
 }
 
-// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. The offset in fault is
-// from the start of the file.
+// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. fault's offset is from
+// the start of the file.
 func (file numberedFile) verifySnapshot(r io.Reader, size int64) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
@@ -132,8 +132,7 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *formatFault {
 	return nil
 }
 
-// open verifies the file and returns it with the offset at the start of its payload. For damage the error is a
-// *DamageError.
+// open verifies the file and returns it with the offset of its payload. Damage is a *DamageError.
 func (s *snapshot) open() (f *os.File, payload int64, err error) {
 	if f, err = os.Open(s.path); err != nil {
 		return nil, 0, err

@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Stats has the size of a log and counts of the work done since the log was opened.
+// Stats is the size of a log, and counters since its opening.
 type Stats struct {
 	First, Last   uint64 // numbers of the first and the last record; Last is First-1 if there are none
 	Segments      int
 	LogBytes      int64 // size of all segments
 	Snapshots     int   // undamaged snapshots
 	SnapshotBytes int64 // size of those snapshots
-	// SnapshotSequence is the number of the last record in the newest undamaged snapshot. SnapshotAt is the time when
-	// that snapshot was finished. Both are zero if there is none.
+	// SnapshotSequence is the number of the newest undamaged snapshot's last record. SnapshotAt is the time of its
+	// completion. Both are zero if there is none.
 	SnapshotSequence uint64
 	SnapshotAt       time.Time
 

@@ -30,28 +30,28 @@ type Report struct {
 // SnapshotReport is one snapshot file.
 type SnapshotReport struct {
 	File     string
-	Sequence uint64       // sequence number of the last record in it
+	Sequence uint64       // sequence number of its last record
 	Bytes    int64        // size of the file, 0 if it is damaged
 	Damage   *DamageError // nil if the file is undamaged
 }
 
 // Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; the report
-// is then of a moment before, and its Mark is MarkInUse. Errors: *DamageError, *FormatError, and errors of reading.
-// After an error the report has what was read before the error.
+// then describes a moment before, with the Mark MarkInUse. Errors: *DamageError, *FormatError, and errors of reading.
+// After an error the report contains everything read before.
 func Verify(dir string) (Report, error) {
 	x, inUse, err := examineBeside(dir, nil)
 	r := x.report()
-	if inUse { // what is being written is not on disk yet, and the mark is behind it
+	if inUse { // a batch in progress is not on disk yet, and the mark is behind it
 		r.TornBytes, r.AmbiguousTail, r.Mark = 0, false, MarkInUse
 	}
 	return r, err
 }
 
-// besideTries is how often a log is examined that changes meanwhile.
+// besideTries is the maximum number of attempts to examine a log that changes meanwhile.
 const besideTries = 10
 
-// examineBeside is like examine, and holds the shared lock. If another process has the log open, it examines the log
-// without a lock: the files grow, and the oldest disappear, so after an error it starts again.
+// examineBeside is like examine, under the shared lock. If another process has the log open, it examines the log
+// without a lock. It starts again after an error, because files grow and the oldest disappear meanwhile.
 func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
@@ -83,7 +83,7 @@ func Exists(dir string) (bool, error) {
 }
 
 // Files returns the paths of the files of the log in dir: the high-water mark, segments, snapshots, and unfinished
-// snapshots. It leaves out the lock, files that were moved aside and other files.
+// snapshots. It omits the lock, files moved aside and other files.
 func Files(dir string) ([]string, error) {
 	files, err := listDir(dir)
 	names := files.mark
@@ -93,11 +93,10 @@ func Files(dir string) ([]string, error) {
 	return slices.Concat(names, files.temps, files.foreign), err
 }
 
-// CopyFiles calls visit for each file of the log in dir, in an order in which a copy can be made while another
-// process has the log open: the high-water mark, snapshots, segments. It does not verify the files, and the newest
-// segment may end in an incomplete batch; the Open of the copy verifies it and cuts that off. If the other process
-// removes a file meanwhile, the error is fs.ErrNotExist, and CopyFiles can be repeated. It ends with the first error
-// of visit.
+// CopyFiles calls visit for each file of the log in dir: the high-water mark, snapshots, segments. In this order the
+// files can be copied while another process has the log open. CopyFiles does not verify them. The newest segment may
+// end in an incomplete batch; opening the copy verifies it and cuts that off. If the other process removes a file
+// meanwhile, the error is fs.ErrNotExist; then repeat the call. The first error of visit ends CopyFiles.
 func CopyFiles(dir string, visit func(name string, bytes int64, data io.Reader) error) error {
 	copyFile := func(path string) error {
 		return withFile(path, fileRead, func(f *os.File) error {
@@ -124,7 +123,7 @@ func CopyFiles(dir string, visit func(name string, bytes int64, data io.Reader) 
 	return nil
 }
 
-// Entry is one record that Dump visits.
+// Entry is one record visited by Dump.
 type Entry struct {
 	Sequence uint64
 	Segment  string // path of the file
@@ -133,8 +132,8 @@ type Entry struct {
 }
 
 // Dump calls visit for each record of the log in dir, in order, and changes nothing. It visits all records before
-// damage, and none of a torn tail. Another process may have the log open. Errors: those of Verify, and the first error
-// of visit, which ends Dump.
+// damage, and none of a torn tail. Another process may have the log open. Errors: those of Verify, and visit's first
+// error, which ends Dump.
 func Dump(dir string, visit func(Entry) error) error {
 	var last uint64 // newest record visited, also by an earlier try
 	var visitErr error
