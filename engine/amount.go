@@ -14,8 +14,7 @@ const (
 	AmountPlacesMax      = 2
 )
 
-// AmountDOPBytesMax is the length of the longest AmountDOP, which is the result of 999999999999.99 ×
-// 92233720368.54775807.
+// AmountDOPBytesMax is the maximum length of AmountDOP: 999999999999.99 × 92233720368.54775807.
 const AmountDOPBytesMax = 26
 
 // ErrAmount is wrapped by all errors of ParseAmount.
@@ -28,8 +27,8 @@ type Amount struct {
 	cents int64
 }
 
-// ParseAmount parses text of the form ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. The result refers to
-// text, so text must not be in a buffer that will be reused.
+// ParseAmount parses text of the form ^[0-9]{1,12}([.][0-9]{1,2})?$; the error wraps ErrAmount. The result aliases
+// text, so text must not be in a reused buffer.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	if whole == "" || len(whole) > AmountWholeDigitsMax || len(fraction) > AmountPlacesMax ||
@@ -47,7 +46,7 @@ func ParseAmount(text string) (Amount, error) {
 // String returns the text that was parsed.
 func (a Amount) String() string { return a.text }
 
-// FeeNotice is the default text of the notice about fees, which every conversion has.
+// FeeNotice is the default notice about fees in every conversion.
 const FeeNotice = "El monto no incluye comisiones, impuestos ni cargos de la entidad; confirme el total antes de operar."
 
 // Conversion converts an amount of foreign currency to pesos at one rate.
@@ -57,7 +56,7 @@ type Conversion struct {
 	Amount    Amount
 }
 
-// Side returns the price that applies to the operation: the buy or the sell side of the rate.
+// Side returns the price for the operation: the rate's buy or sell side.
 func (c Conversion) Side() Decimal { return c.Quote.Side(c.Operation) }
 
 // AmountDOP returns amount × side with two decimals, rounded half up. If the rate lacks the side, it returns 0.00.

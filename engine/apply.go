@@ -49,7 +49,7 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 }
 
 // nextSourceQuote returns the SourceQuote (the newest accepted value of a source) after an accepted observation.
-// CollectedAt changes only if the buy price, the sell price or the date changes.
+// CollectedAt changes only with the buy price, the sell price or the date.
 func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
 		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
@@ -63,8 +63,8 @@ func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQ
 	return next
 }
 
-// pastOnly drops the time at which a source published a value if it is after the observation: day and month swapped, or
-// a wrong year. Records of earlier versions hold such times too.
+// pastOnly drops a source's time of publication that is after the observation. Its cause is a swapped day and month, or
+// a wrong year. Records of earlier versions contain such times too.
 func pastOnly(publishedAt, observedAt time.Time) time.Time {
 	if publishedAt.After(observedAt) {
 		return time.Time{}
@@ -85,7 +85,7 @@ func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 	s.addPending(&quarantined)
 }
 
-// sightingPermille is how much two observations of the same implausible value may differ, in thousandths.
+// sightingPermille is the maximum difference between two observations of the same implausible value, in thousandths.
 const sightingPermille = 10
 
 // addPending stores an implausible value. The source can confirm it by repeating it (see validator.confirmed).
@@ -107,8 +107,8 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 	s.mutableQuote(key).addPending(pending)
 }
 
-// quarantineID returns the number of an observation that is in quarantine, so that a file that is read twice is
-// quarantined once.
+// quarantineID returns the number of an observation already in quarantine, so that a file read twice is quarantined
+// once.
 func (c *contents) quarantineID(observed *Quarantined) (uint64, bool) {
 	for i := range slices.Backward(c.quarantine) {
 		if q := &c.quarantine[i]; q.ObservedAt.Equal(observed.ObservedAt) && q.SourceID == observed.SourceID &&
@@ -151,7 +151,7 @@ func (s *quoteStore) withdraw(e *Withdrawn) {
 	}
 }
 
-// withdrawRow lets every other value replace the row of a source, or removes it. If value is not nil, only a row with
+// withdrawRow removes the row of a source, or lets every other value replace it. If value is not nil, only a row with
 // this value counts.
 func (s *quoteStore) withdrawRow(date Date, e *Withdrawn, value *SourceQuote, remove bool) {
 	row := s.findRow(date, e.Key)

@@ -52,18 +52,18 @@ type Source struct {
 	ID              string
 	Name            string
 	URL             string        // of a web page for people, or ""
-	Priority        int64         // if several sources give the same rate, that of the lowest number is published
-	UpstreamSource  string        // for an aggregator, the source that it copies; else ""
-	Lifetime        time.Duration // time from an observation to its expiry, if the source states no expiry
+	Priority        int64         // the rate of the source with the lowest number is published
+	UpstreamSource  string        // for an aggregator, the source it copies; else ""
+	Lifetime        time.Duration // time from an observation to its expiry, unless the source states an expiry
 	Manual          bool          // entered by an operator; takes precedence over all other sources
 	PlausibleRanges []PlausibleRange
 }
 
 // PlausibleRange is the plausible range of a currency for one source. It replaces the limits in Currency and Rules. For
-// example, the history of the central bank needs other limits for the years in which a dollar cost twelve pesos.
+// example, the central bank's history needs other limits for the years when a dollar cost twelve pesos.
 type PlausibleRange struct {
 	Currency        string
-	Until           Date    // last effective date, zero = no end; if several ranges match, the one that ends first applies
+	Until           Date    // last effective date, zero = no end; of several matching ranges, the one that ends first applies
 	Lowest, Highest Decimal // null = the limit in Currency
 	JumpPermille    int64   // maximum change as in Rules; 0 = Rules.JumpPermille
 	SidesDiffer     bool    // true = equal buy and sell prices are refused for reference rates too
@@ -75,8 +75,8 @@ const (
 	LifetimeDefault = 26 * time.Hour
 )
 
-// Catalogue has the known institutions, currencies and sources. It is immutable and safe for concurrent use. Callers
-// must not change the values that it returns, because they are shared. The zero Catalogue is empty.
+// Catalogue lists the known institutions, currencies and sources. It is immutable and safe for concurrent use. Do not
+// change its values, because they are shared. The zero Catalogue is empty.
 type Catalogue struct {
 	institutions map[string]*Institution
 	currencies   map[string]*Currency
@@ -98,9 +98,9 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 	return catalogue
 })
 
-// DefaultCatalogue returns the embedded catalogue. It has the Dominican institutions, the currencies that they and the
-// central bank quote, and the source "manual" for rates that an operator enters. Those rates expire after 24 hours.
-// Collectors add their own sources (WithSources).
+// DefaultCatalogue returns the embedded catalogue: the Dominican institutions, the currencies quoted by them and the
+// central bank, and the source "manual" for an operator's rates, which expire after 24 hours. Collectors add their own
+// sources (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
 // Extend returns a catalogue with the entries of an operator's JSON file added. An entry replaces the whole entry with
@@ -144,8 +144,7 @@ func (c *Catalogue) Currency(code string) (*Currency, bool) {
 	return currency, ok
 }
 
-// Source returns the source with an id. For an unknown id it returns a source that has this id also as its name, and
-// otherwise the defaults.
+// Source returns the source with an id. For an unknown id it returns a source with defaults and the id as its name.
 func (c *Catalogue) Source(id string) Source {
 	if source, ok := c.sources[id]; ok {
 		return source
@@ -168,8 +167,8 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
 
-// InternInstitution returns the catalogue's copy of an id, without an allocation. The argument may be in a buffer that
-// will be reused.
+// InternInstitution returns the catalogue's copy of an id, without an allocation. The argument may be in a reused
+// buffer.
 func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
 	if institution, ok := c.institutions[string(id)]; ok {
 		return institution.ID, true

@@ -5,18 +5,18 @@ import "time"
 // Command asks for a change of one currency's state.
 type Command interface{ command() }
 
-// Observe adds the observations of refreshes, in the given order. A refresh is what one source gave at one time. All
-// observations must be of the CurrencyState's currency.
+// Observe adds the observations of refreshes, in the given order. A refresh is one source's observations at one time.
+// All must be of the CurrencyState's currency.
 type Observe struct{ Refreshes []Refresh }
 
-// Withdraw removes the value that one source gave for a key (institution, channel and kind).
+// Withdraw removes one source's value for a key (institution, channel and kind).
 type Withdraw struct {
 	Key      QuoteKey
 	SourceID string
 	By       string
 }
 
-// Release publishes an observation that was refused and is in quarantine.
+// Release publishes a refused observation from quarantine.
 type Release struct {
 	QuarantineID uint64
 	By           string
@@ -33,15 +33,15 @@ func (Withdraw) command() {}
 func (Release) command()  {}
 func (Reject) command()   {}
 
-// Rules has the limits that observations must satisfy.
+// Rules are the limits for observations.
 type Rules struct {
-	// JumpPermille is the maximum change of a side (buy or sell price) from the last good value, in thousandths. The last
-	// good value of a source is the value that was last accepted from it.
+	// JumpPermille is the maximum change of a side (buy or sell price) from the last good value, in thousandths. The
+	// last good value is the newest accepted value of the source.
 	JumpPermille int64
-	// MedianPermille is the maximum distance of a side from the median of the fresh quotes (those that have not
-	// expired) of the other institutions, in thousandths.
+	// MedianPermille is the maximum distance of a side from the median of the other institutions' fresh (not expired)
+	// quotes, in thousandths.
 	MedianPermille int64
-	// MedianQuotesMin is the minimum number of other institutions from which a median is calculated.
+	// MedianQuotesMin is the minimum number of other institutions for a median.
 	MedianQuotesMin int
 	// ReferencePermille is the maximum distance of a commercial side from the reference rate of its currency, in
 	// thousandths. 0 turns the comparison off.
@@ -50,10 +50,11 @@ type Rules struct {
 	LastGoodAgeMax time.Duration
 	// FutureDaysMax is the maximum number of days from an observation to its effective date.
 	FutureDaysMax int
-	// EqualSides accepts commercial quotes with equal sides. They are normally refused: one of them was read twice.
+	// EqualSides accepts commercial quotes with equal sides. Normally they are refused, because probably one side was
+	// read twice.
 	EqualSides bool
-	// HistoryDays is the number of days of commercial history that is kept, at least HistoryDaysMin. Reference history
-	// is never dropped.
+	// HistoryDays is the number of days of commercial history to keep, at least HistoryDaysMin. Reference history is
+	// never dropped.
 	HistoryDays int
 }
 

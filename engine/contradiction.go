@@ -8,9 +8,9 @@ import (
 // byMarket is Withdrawn.By of a rate that the market contradicts.
 const byMarket = "market"
 
-// withdrawContradicted withdraws the published rates that the market contradicts after the refresh, and puts them in
-// quarantine. A value that was wrong when too few others were known, or whose institution is silent since, would
-// otherwise stay first until it expires. It also removes backfilled history that the candidates repeat.
+// withdrawContradicted withdraws published rates that the market contradicts after the refresh, and quarantines them.
+// Otherwise a wrong value could stay first until it expires: one accepted when too few others were known, or one of an
+// institution that has been silent since. It also removes backfilled history repeated by the candidates.
 func (v *validator) withdrawContradicted(decision *Decision) {
 	for i := range v.candidates {
 		v.withdrawPast(&v.candidates[i], decision)
@@ -36,8 +36,8 @@ func (v *validator) withdrawContradicted(decision *Decision) {
 	}
 }
 
-// findContradicted looks at one side of the market. Prices near the middle are not contradicted, so it looks only
-// at the lowest and the highest ones.
+// findContradicted checks one side of the market. Prices near the middle are never contradicted, so it checks only the
+// lowest and the highest ones.
 func (v *validator) findContradicted(market *market, name Operation, found map[*SourceQuote]string) {
 	prices := market.side(name)
 	for i := range prices {
@@ -52,8 +52,8 @@ func (v *validator) findContradicted(market *market, name Operation, found map[*
 	}
 }
 
-// checkContradicted adds the quote of a price to found if it is contradicted. It returns false for a price near the
-// middle.
+// checkContradicted adds the quote of a price to found if the price is contradicted. It returns false for a price near
+// the middle.
 func (v *validator) checkContradicted(market *market, prices []marketPrice, p marketPrice, name Operation, found map[*SourceQuote]string) bool {
 	price, middle := decimalOf(p.units), prices[len(prices)/2]
 	var side, reference bidAsk
@@ -97,7 +97,7 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
 }
 
-// withdrawPast removes the history row that a refused backfill repeats, if the market of that day contradicts it.
+// withdrawPast removes the history row repeated by a refused backfill, if the market of that day contradicts it.
 func (v *validator) withdrawPast(c *candidate, decision *Decision) {
 	if !c.backfill || c.reason != OffMarket && c.reason != OutOfBand {
 		return

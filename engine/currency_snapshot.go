@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as stale
-// rates, use MarketView.
+// CurrencySnapshot is an immutable copy of the state of one currency. MarketView shows data that depends on the time,
+// such as stale rates.
 type CurrencySnapshot struct {
 	contents
 	currency   string
@@ -20,7 +20,7 @@ type CurrencySnapshot struct {
 // Currency returns the currency's code.
 func (s *CurrencySnapshot) Currency() string { return s.currency }
 
-// Quarantine returns the refused observations that are in quarantine, oldest first.
+// Quarantine returns the refused observations in quarantine, oldest first.
 func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
 
 // HasRates reports whether any rate was ever published, including rates of institutions that are now inactive.
@@ -31,8 +31,8 @@ func (s *CurrencySnapshot) HasReference() bool {
 	return slices.ContainsFunc(s.quotes, func(q *quote) bool { return q.key.Kind == Reference && q.preferred != nil })
 }
 
-// Saved returns the state in the form that is written to backups and to snapshots of the log. It copies the whole
-// history, so it should not run on the goroutine that owns the CurrencyState.
+// Saved returns the state for backups and for snapshots of the log. It copies the whole history, so do not call it on
+// the goroutine that owns the CurrencyState.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
 	saved := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {

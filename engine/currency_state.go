@@ -15,17 +15,17 @@ func DefaultRules() Rules {
 }
 
 // CurrencyState is the mutable state of one currency: quotes, history and quarantine (refused observations). Its
-// methods must not be called concurrently. The values that they return are immutable, so any goroutine may read them.
+// methods must not be called concurrently. Their results are immutable, so any goroutine may read them.
 type CurrencyState struct {
 	currency  string
 	catalogue *Catalogue
 	rules     Rules
 	store     *quoteStore
 	snapshot  *CurrencySnapshot // nil after a change
-	// Observe changes the store at once, because each refresh is checked against those before it. These events are the
-	// difference between the store and the snapshot, until Apply has got all of them. Other calls undo them first.
+	// Observe changes the store at once, because each refresh is checked against the earlier ones. decided is the
+	// difference between store and snapshot, until Apply has received all these events. Other calls undo it first.
 	decided []Event
-	applied int  // number of decided events that Apply has got
+	applied int  // number of decided events received by Apply
 	ahead   bool // the store differs from the snapshot
 }
 
@@ -60,7 +60,7 @@ func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules
 
 // Apply changes the state by a durable event. The result depends only on the event and the state.
 func (c *CurrencyState) Apply(event Event) {
-	if c.applied < len(c.decided) && c.decided[c.applied] == event { // the store has it already
+	if c.applied < len(c.decided) && c.decided[c.applied] == event { // the store contains it already
 		if c.applied++; c.applied == len(c.decided) {
 			c.decided, c.applied, c.ahead, c.snapshot = nil, 0, false, nil
 		}
@@ -71,7 +71,7 @@ func (c *CurrencyState) Apply(event Event) {
 	c.snapshot = nil
 }
 
-// undo removes the changes of decided events that Apply has not got.
+// undo removes the changes of decided events that Apply has not received.
 func (c *CurrencyState) undo() {
 	if !c.ahead {
 		return
@@ -85,7 +85,7 @@ func (c *CurrencyState) undo() {
 	}
 }
 
-// Saved returns the state in the form that is written to backups and to snapshots of the log.
+// Saved returns the state for backups and for snapshots of the log.
 func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
 // Snapshot returns an immutable copy of the state. It returns the same copy until Apply is called.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// currencyView has the published rates of a CurrencySnapshot at one time and their ranking, and marks stale rates. It
+// currencyView is the published rates of a CurrencySnapshot at one time, with their ranking and stale rates marked. It
 // is immutable and valid from that time until changesAt.
 type currencyView struct {
 	currency  string
@@ -18,7 +18,7 @@ type currencyView struct {
 	changesAt time.Time
 }
 
-// view returns the view at a time. The snapshot keeps the newest view, and returns it while it is valid.
+// view returns the view at a time. The snapshot caches the newest view while it is valid.
 func (s *CurrencySnapshot) view(now time.Time) *currencyView {
 	if view := s.newestView.Load(); view != nil && validAt(now, view.from, view.changesAt) {
 		return view
@@ -53,8 +53,8 @@ func (s *CurrencySnapshot) makeView(now time.Time) *currencyView {
 	return view
 }
 
-// validAt reports whether a view that was made at the time from, and changes at changesAt, is valid at another time.
-// The clock may be set back. A zero changesAt means never.
+// validAt reports whether a view from the time from, valid until changesAt, is valid now. The clock may be set back. A
+// zero changesAt means never.
 func validAt(now, from, changesAt time.Time) bool {
 	return !now.Before(from) && (changesAt.IsZero() || now.Before(changesAt))
 }

@@ -20,9 +20,9 @@ func mustZone(zone *time.Location, err error) *time.Location {
 	return zone
 }
 
-// fixedOffset is the current offset of the zone from UTC and the Unix time since which it applies, both in seconds.
-// Every request calls DateOf, and it would be slow to search the zone data each time. If the zone data has a later
-// change of the offset, fixedOffset never applies.
+// fixedOffset is the zone's current offset from UTC and the Unix time of its start, both in seconds. It saves a search
+// of the zone data in DateOf, which every request calls. It never applies if the zone data contains a later change of
+// the offset.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()
@@ -104,7 +104,7 @@ func (d Date) utc() time.Time {
 	return time.Unix(int64(d-1)*secondsOfDay-secondsBeforeUnix, 0).UTC()
 }
 
-// Start returns the time at which the day begins in Santo Domingo, in UTC. The date must not be zero.
+// Start returns the beginning of the day in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
 	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - fixedOffset.offset; start >= fixedOffset.since {
 		return time.Unix(start, 0).UTC()
@@ -124,7 +124,7 @@ func (d Date) atHour(hour int) time.Time {
 // refreshHours returns the hours at which sources are fetched, in Santo Domingo time.
 func refreshHours() [3]int { return [...]int{8, 12, 17} }
 
-// NextRefresh returns the first time after the given one at which sources are to be fetched, in UTC.
+// NextRefresh returns the next scheduled time for fetching sources, in UTC.
 func NextRefresh(after time.Time) time.Time {
 	day := DateOf(after)
 	for _, hour := range refreshHours() {

@@ -11,9 +11,9 @@ type Decision struct {
 	Receipt Receipt // its indexes are those of the command's refreshes
 }
 
-// Decide checks a command against the state and the rules. Only Apply of its events changes the state. For Observe it
-// returns no error; the receipt lists the refused observations. For another command it returns an *Error if the quote
-// or the quarantined observation does not exist, or can't be released.
+// Decide checks a command against the state and the rules. Only Apply changes the state. For Observe it returns no
+// error; the receipt lists the refused observations. For another command it returns an *Error if the quote or the
+// quarantined observation does not exist, or can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
 	c.undo()
 	now = plainUTC(now)
@@ -33,7 +33,7 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// DecideAll decides commands, each against the state after those before it. It changes the store; see
+// DecideAll decides commands, each against the state after the earlier ones. It changes the store; see
 // CurrencyState.decided.
 func (c *CurrencyState) DecideAll(commands []Observe, now time.Time) []Decision {
 	c.undo()

@@ -28,8 +28,8 @@ type Decimal struct {
 }
 
 // ParseDecimal parses text of the form ^[0-9]+([.][0-9]{1,8})?$, as in the API specification. The limits are 60
-// characters and values below 92,233,720,368.54775808. The error wraps ErrDecimal. The result refers to text, so text
-// must not be in a buffer that will be reused.
+// characters and values below 92,233,720,368.54775808. The error wraps ErrDecimal. The result aliases text, so text
+// must not be in a reused buffer.
 func ParseDecimal(text string) (Decimal, error) {
 	whole, fraction, hasPoint := strings.Cut(text, ".")
 	switch {
@@ -47,9 +47,9 @@ func ParseDecimal(text string) (Decimal, error) {
 	return Decimal{text: text, units: units}, nil
 }
 
-// ReadDecimal parses a number as a source published it. Unlike ParseDecimal, it accepts longer fractions, such as
-// 58.949999999999996 from a binary workbook cell. It rounds them half to even to eight digits and drops trailing zeros.
-// It copies text, which may be part of a large document.
+// ReadDecimal parses a source's number. Unlike ParseDecimal, it accepts longer fractions, such as 58.949999999999996
+// from a binary workbook cell. It rounds them half to even to eight digits and drops trailing zeros. It copies text,
+// which may be part of a large document.
 func ReadDecimal(text string) (Decimal, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(fraction) <= DecimalPlacesMax || len(text) > decimalDigitsMax ||

@@ -5,7 +5,7 @@ import "time"
 // QuoteCurrency is the currency in which every rate is quoted.
 const QuoteCurrency = "DOP"
 
-// Channel says where a rate applies.
+// Channel is the place where a rate applies.
 type Channel string
 
 // The closed list of channels.
@@ -34,8 +34,7 @@ func parseEnum[E ~string](text string, values []E) (E, bool) {
 	return "", false
 }
 
-// Kind says whether a rate is commercial or for reference. An institution trades at a commercial rate; the central bank
-// publishes reference rates.
+// Kind is commercial (an institution trades at the rate) or reference (published by the central bank).
 type Kind string
 
 // The closed list of kinds.
@@ -50,7 +49,7 @@ func Kinds() []Kind { return []Kind{Commercial, Reference} }
 // ParseKind returns the kind that equals text, like ParseChannel.
 func ParseKind(text string) (Kind, bool) { return parseEnum(text, Kinds()) }
 
-// Operation says whether the caller buys or sells foreign currency.
+// Operation is the caller's operation: to buy or to sell foreign currency.
 type Operation string
 
 // The closed list of operations.
@@ -65,7 +64,7 @@ func Operations() []Operation { return []Operation{Buy, Sell} }
 // ParseOperation returns the operation that equals text, like ParseChannel.
 func ParseOperation(text string) (Operation, bool) { return parseEnum(text, Operations()) }
 
-// DatePrecision says whether a source dates its rate by a time, by a day or not at all.
+// DatePrecision tells how a source dates its rate: by a time, by a day or not at all.
 type DatePrecision string
 
 // The closed list of precisions: an instant, a day, or no date.

@@ -8,7 +8,7 @@ type Event interface {
 	CurrencyCode() string
 }
 
-// Refreshed has the changes that one refresh (all observations of one source at one time) makes in one currency.
+// Refreshed is the changes of one refresh (one source's observations at one time) in one currency.
 type Refreshed struct {
 	Currency       string
 	SourceID       string
@@ -34,7 +34,7 @@ type AcceptedQuote struct {
 	Backfill      bool // observed before the source's newest observation, so only added to history
 }
 
-// Quarantined is a refused observation that is kept until an operator releases or rejects it.
+// Quarantined is a refused observation, stored until an operator releases or rejects it.
 type Quarantined struct {
 	ID          uint64 // consecutive number in a currency, from 1
 	SourceID    string
@@ -44,17 +44,17 @@ type Quarantined struct {
 	Detail      string // a sentence that explains Reason
 }
 
-// Withdrawn removes the value of one source: a rate that an operator withdraws, or one that the market contradicts.
+// Withdrawn removes a source's value: a rate withdrawn by an operator, or contradicted by the market.
 type Withdrawn struct {
 	Currency string
 	SourceID string
 	Key      QuoteKey
 	At       time.Time
 	By       string
-	// If HistorySince is not zero, the history rows of the source with this value are removed, from that day on.
-	// Otherwise the row of the day At only loses its precedence.
+	// HistorySince, if not zero, is the first day of the source's history rows with this value to remove. Otherwise
+	// only the row of the day At loses its precedence.
 	HistorySince Date
-	// HistoryOnly keeps the value, and removes the row of HistorySince only.
+	// HistoryOnly keeps the value, and removes only the row of HistorySince.
 	HistoryOnly bool
 }
 
@@ -92,8 +92,8 @@ func (e *Released) CurrencyCode() string { return e.Currency }
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }
 
-// SourceQuote is the newest accepted value of one source for a key (institution, channel and kind). If several sources
-// have a value for the same key, that of the source with the highest precedence is published.
+// SourceQuote is the newest accepted value of one source for a key (institution, channel and kind). Of several sources
+// with the same key, the one with the highest precedence is published.
 type SourceQuote struct {
 	Key            QuoteKey
 	SourceID       string
@@ -106,10 +106,10 @@ type SourceQuote struct {
 	ExpiresAt      time.Time
 	Priority       int64
 	Manual         bool
-	Released       bool // an operator has released the value from quarantine, so it is not compared with the market
+	Released       bool // released from quarantine by an operator, so not compared with the market
 }
 
-// PendingConfirmation is a value that was refused as implausible. It is accepted if the source repeats it and another
+// PendingConfirmation is a value refused as implausible. It is accepted if the source repeats it and another
 // institution has a similar value.
 type PendingConfirmation struct {
 	Key        QuoteKey

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// FaultHoldOff is the time without a report after which an intermittent fault has ended, so that the condition of the
-// node does not flap. It must be shorter than five seconds, because a node must report its recovery within that time.
+// FaultHoldOff is the time without a report after which an intermittent fault has ended. It keeps the node's condition
+// from flapping. It must be shorter than five seconds, the limit for reporting a recovery.
 const FaultHoldOff = 3 * time.Second
 
-// Fault tracks one fault of a node. Report is for an intermittent fault, Begin and Recover are for a lasting one. The
-// zero Fault has not occurred. Fault is safe for concurrent use. If the times have a monotonic clock reading, changes
-// of the wall clock have no effect.
+// Fault tracks one fault of a node. Use Report for an intermittent fault, Begin and Recover for a lasting one. The zero
+// Fault means no fault. It is safe for concurrent use. With monotonic clock readings, changes of the wall clock have no
+// effect.
 type Fault struct {
 	mu      sync.Mutex
 	start   time.Time
@@ -56,7 +56,7 @@ func (f *Fault) Recover(now time.Time) {
 	}
 }
 
-// Since returns the time at which the fault began, or false if there is no fault.
+// Since returns the beginning of the fault, or false if there is none.
 func (f *Fault) Since(now time.Time) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -43,7 +43,7 @@ type Condition struct {
 	Down bool `json:"down"`
 	// Since is the time at which the state began, or zero if the time is unknown.
 	Since time.Time `json:"since,omitzero"`
-	// Detail says in one sentence what the effect is and what to do. It is public and must not have paths, addresses or
+	// Detail states the effect and the remedy in one sentence. It is public, so it must not contain paths, addresses or
 	// secrets.
 	Detail string `json:"detail,omitempty"`
 }
@@ -51,8 +51,8 @@ type Condition struct {
 // ConditionOK is the state of a part without a problem.
 const ConditionOK = "ok"
 
-// Health reports the conditions of a node. Conditions reads memory only and never waits for the disk, the network or an
-// actor. It returns every condition, including those without a problem, always in the same order.
+// Health reports all conditions of a node, always in the same order. Conditions reads memory only and never waits for
+// the disk, the network or an actor.
 type Health interface {
 	Conditions() []Condition
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// historyPage returns one page of the rows of several currencies, sorted by date, then institution, then currency. It
-// counts all matching rows, but copies only those of the page.
+// historyPage returns one page of several currencies' rows, sorted by date, then institution, then currency. It counts
+// all matching rows, but copies only the page.
 func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
 	p := pager[HistoryEntry]{request: q.PageRequest}
 	for days := daysInRange(snapshots, q); len(days) > 0; {
@@ -28,7 +28,7 @@ func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEnt
 	return p.page(time.Time{})
 }
 
-// daysInRange returns the days that a query asks for, sorted by date, then currency.
+// daysInRange returns the days of a query, sorted by date, then currency.
 func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	var days []*day
 	for _, snapshot := range snapshots {
@@ -45,7 +45,7 @@ func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	return days
 }
 
-// dayGroup has the history of one date in one or several currencies, sorted by currency.
+// dayGroup is the history of one date in one or several currencies, sorted by currency.
 type dayGroup []*day
 
 func (g dayGroup) count(f *Filter) int {

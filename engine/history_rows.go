@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// precedenceWithdrawn is the precedence of a history row whose value was withdrawn. Every other row takes precedence
-// over such a row.
+// precedenceWithdrawn is the precedence of a history row with a withdrawn value. Every other row takes precedence over
+// it.
 const precedenceWithdrawn = math.MaxInt64
 
-// day has the history of one currency on one day in Santo Domingo: rows sorted by QuoteKey.
+// day is the history of one currency on one day in Santo Domingo: rows sorted by QuoteKey.
 type day struct {
 	date       Date
 	rows       []*HistoryEntry // immutable
@@ -65,8 +65,8 @@ func (c *contents) rowsOf(date Date) []*HistoryEntry {
 
 func compareRow(row *HistoryEntry, key QuoteKey) int { return row.key().Compare(key) }
 
-// oldestRetained returns the first day whose commercial rows are kept. It depends on the newest day of history and not
-// on a clock, so that a replay drops the same days.
+// oldestRetained returns the first day with retained commercial rows. It depends on the newest day of history, not on a
+// clock, so that a replay drops the same days.
 func (s *quoteStore) oldestRetained() Date { return s.newest.AddDays(1 - s.historyDays) }
 
 // retains reports whether rows of a day and kind are kept.
@@ -74,8 +74,8 @@ func (s *quoteStore) retains(date Date, kind Kind) bool {
 	return kind == Reference || date >= s.oldestRetained()
 }
 
-// record stores a row, unless the stored row of the same quote and day takes precedence. A day therefore has one row
-// for each quote: the newest value of the source with the highest precedence.
+// record stores a row, unless the stored row of the same quote and day takes precedence. Each quote thus has one row a
+// day: the newest value of the source with the highest precedence.
 func (s *quoteStore) record(row *HistoryEntry) {
 	old := s.findRow(row.Date, row.key())
 	if old != nil && !row.replaces(old) || !s.retains(row.Date, row.Kind) {
@@ -95,7 +95,7 @@ func (s *quoteStore) setRow(row *HistoryEntry) {
 	s.newest = max(s.newest, row.Date)
 }
 
-// removeRows removes the rows of a day for which drop returns true, and the day if it has no others.
+// removeRows removes a day's rows selected by drop, and the day itself if none is left.
 func (s *quoteStore) removeRows(date Date, drop func(*HistoryEntry) bool) {
 	d := s.mutableDay(date)
 	if d.rows = slices.DeleteFunc(d.rows, drop); len(d.rows) == 0 {

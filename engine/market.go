@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// market has the commercial quotes of one currency that are published and fresh at one time, sorted by price. It is
-// kept from one refresh to the next, so that the cost of a refresh does not grow with the square of the number of
-// institutions.
+// market is the published and fresh commercial quotes of one currency at one time, sorted by price. It is kept between
+// refreshes. Otherwise the cost of a refresh would grow with the square of the number of institutions.
 type market struct {
 	known       bool      // false: the fields below are not set
-	from, until time.Time // the period in which these quotes are the fresh ones; zero until = no end
+	from, until time.Time // the period in which exactly these quotes are fresh; zero until = no end
 	buys, sells []marketPrice
 	reference   *SourceQuote // newest reference rate, fresh or not; nil = none was ever known
 }
@@ -43,7 +42,7 @@ func (m *market) validAt(t time.Time) bool {
 	return m.known && !t.Before(m.from) && (m.until.IsZero() || t.Before(m.until))
 }
 
-// include adds the quote if it is fresh, or remembers when it will be.
+// include adds the quote if it is fresh, or records the time when it will be.
 func (m *market) include(q *quote, t time.Time) {
 	if q.key.Kind == Reference {
 		m.includeReference(q, t)
@@ -51,7 +50,7 @@ func (m *market) include(q *quote, t time.Time) {
 	}
 	published := q.published(t)
 	switch {
-	case published == nil || published.staleAt(t): // it stays so
+	case published == nil || published.staleAt(t): // remains true at later times
 	case published.LastCheckedAt.After(t):
 		m.until = earlier(m.until, published.LastCheckedAt)
 	default:
@@ -95,8 +94,8 @@ func (m *market) includeReference(q *quote, t time.Time) {
 	}
 }
 
-// newerThan orders quotes by time. Quotes of the same time have an order too, so that it does not matter which comes
-// first.
+// newerThan orders quotes by time. Quotes of the same time are ordered too, so that the order of arrival does not
+// matter.
 func (q *SourceQuote) newerThan(other *SourceQuote) bool {
 	return cmp.Or(q.LastCheckedAt.Compare(other.LastCheckedAt), other.Key.Compare(q.Key), cmp.Compare(other.SourceID, q.SourceID)) > 0
 }
@@ -109,7 +108,7 @@ func (m *market) removeQuote(q *quote) {
 }
 
 func (m *market) addQuote(q *quote, t time.Time) {
-	if m.known = m.validAt(t); m.known { // else the next marketAt makes it again
+	if m.known = m.validAt(t); m.known { // otherwise the next marketAt makes it again
 		m.from = t
 		m.include(q, t)
 	}
@@ -138,8 +137,8 @@ func (m *market) median(name Operation, count int) Decimal {
 	return decimalOf(prices[len(prices)/2].units)
 }
 
-// consensus returns the median of one side if Rules.MedianQuotesMin institutions, each with a source of its own, have
-// a price near it: one page can be wrong about many institutions.
+// consensus returns the median of one side if Rules.MedianQuotesMin institutions, each from another source, have a
+// price near it. One page can be wrong about many institutions.
 func (m *market) consensus(name Operation, rules Rules) (Decimal, bool) {
 	prices, median := m.side(name), m.median(name, rules.MedianQuotesMin)
 	if median.IsNull() {
@@ -154,7 +153,7 @@ func (m *market) consensus(name Operation, rules Rules) (Decimal, bool) {
 	return median, by.count() >= rules.MedianQuotesMin
 }
 
-// witnesses are the institutions, and the sources, that give similar values.
+// witnesses are the institutions and sources with similar values.
 type witnesses struct{ institutions, sources []string }
 
 func (w *witnesses) add(institution, source string) {
@@ -166,24 +165,24 @@ func (w *witnesses) add(institution, source string) {
 	}
 }
 
-// count is the number of independent witnesses: institutions that share a source count once, and so do sources about
-// the same institution.
+// count returns the number of independent witnesses. Institutions that share a source count once, and so do sources
+// about the same institution.
 func (w *witnesses) count() int { return min(len(w.institutions), len(w.sources)) }
 
-// measure compares prices of one institution with those of the others.
+// measure compares prices of one institution with the others'.
 type measure struct {
 	rules       Rules
 	institution string
-	since       time.Time // quotes that were checked earlier do not count; zero = all count
+	since       time.Time // earlier checked quotes do not count; zero = all count
 }
 
-// counts reports whether a price is of another institution, and new enough.
+// counts reports whether a price belongs to another institution and is new enough.
 func (u measure) counts(p marketPrice) bool {
 	return p.quote.Key.Institution != u.institution && !p.quote.LastCheckedAt.Before(u.since)
 }
 
-// middle returns the median of the other institutions' prices, and the price beside it that is nearer to value. The
-// second one matters if the market is divided: then neither half contradicts the other. It returns false if fewer than
+// middle returns the median of the other institutions' prices, and the neighbouring price that is nearer to value. In a
+// divided market neither half must contradict the other, so the neighbour matters too. It returns false if fewer than
 // Rules.MedianQuotesMin other institutions have the side.
 func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Decimal, ok bool) {
 	count, institutions, last := 0, 0, [3]string{}
@@ -226,11 +225,11 @@ func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Dec
 	return median, beside, true
 }
 
-// ownQuotesMax is more than the number of quotes that one institution has in the market.
+// ownQuotesMax exceeds the number of one institution's quotes in the market.
 const ownQuotesMax = 8
 
-// nearMiddle reports whether a price is near all prices that could be the median, whichever quotes count. Most prices
-// are, so that most medians need not be searched for.
+// nearMiddle reports whether a price is near every possible median, whichever quotes count. This holds for most prices,
+// and saves the search for their medians.
 func (u measure) nearMiddle(prices []marketPrice, value Decimal) bool {
 	lowest, highest := 0, len(prices)-1
 	if middle := len(prices) / 2; u.since.IsZero() && middle > ownQuotesMax {
@@ -240,7 +239,7 @@ func (u measure) nearMiddle(prices []marketPrice, value Decimal) bool {
 		within(value, decimalOf(prices[highest].units), u.rules.MedianPermille)
 }
 
-// contradicts reports whether the market contradicts a price, and returns the median of the other institutions.
+// contradicts reports whether the market contradicts a price, and returns the other institutions' median.
 func (u measure) contradicts(prices []marketPrice, value Decimal) (Decimal, bool) {
 	if value.IsNull() || u.nearMiddle(prices, value) {
 		return Decimal{}, false
@@ -249,13 +248,13 @@ func (u measure) contradicts(prices []marketPrice, value Decimal) (Decimal, bool
 	return median, ok && !within(value, median, u.rules.MedianPermille) && !within(value, beside, u.rules.MedianPermille)
 }
 
-// supports reports whether a price is near the median of the other institutions.
+// supports reports whether a price is near the other institutions' median.
 func (u measure) supports(prices []marketPrice, value Decimal) bool {
 	median, _, ok := u.middle(prices, value)
 	return ok && within(value, median, u.rules.JumpPermille)
 }
 
-// contradicted reports whether the market contradicts either side of a value. The text says which, and how.
+// contradicted returns a text about the sides of a value that the market contradicts, or "".
 func (m *market) contradicted(u measure, value bidAsk) string {
 	for _, name := range []Operation{Buy, Sell} {
 		if median, wrong := u.contradicts(m.side(name), value.of(name)); wrong {

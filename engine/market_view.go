@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// MarketView has the views (published rates and their ranking) of all currencies at one time, for queries over several
-// currencies. Its methods must not be called concurrently. The pages that it returns are immutable and valid until
-// changesAt.
+// MarketView combines the views (published rates and their ranking) of all currencies at one time. Its methods must not
+// be called concurrently. The returned pages are immutable and valid until changesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
@@ -30,7 +29,7 @@ func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time
 	return market
 }
 
-// ValidAt reports whether the view shows the rates as they are at a time, if no snapshot has changed.
+// ValidAt reports whether the view is still right at a time, if no snapshot has changed.
 func (m *MarketView) ValidAt(now time.Time) bool { return validAt(now, m.from, m.changesAt) }
 
 // Currencies lists all currencies of the catalogue, including those without rates.
@@ -146,7 +145,7 @@ func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] {
 // History returns the daily rows that match the query, in all currencies.
 func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage(m.snapshots, q) }
 
-// addMatching adds the rates that match a filter, without regard to its currency.
+// addMatching adds the rates selected by a filter. It ignores the filter's currency.
 func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
 	for _, rate := range rates {
 		if f.matchesKey(QuoteKey{rate.InstitutionID, rate.Channel, rate.Kind}) {

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// nearestBytesMax is the length to which a text is cut before it is compared. The time of a comparison grows with it.
+// nearestBytesMax is the maximum compared length of a text. The time of a comparison grows with it.
 const nearestBytesMax = 32
 
 // EditDistance returns the Damerau-Levenshtein distance (optimal string alignment) of two words, ignoring case. The
@@ -30,8 +30,8 @@ func EditDistance(a, b string) int {
 	return last[len(b)]
 }
 
-// NearestCurrency returns the code of the currency of which the code or the name is most similar to a text, or "" if
-// none is similar.
+// NearestCurrency returns the currency with the code or name most similar to a text, as a code, or "" if none is
+// similar.
 func (c *Catalogue) NearestCurrency(text string) string {
 	return nearest(text, func(compare func(word, result string)) {
 		for _, currency := range c.currencyList {
@@ -41,8 +41,8 @@ func (c *Catalogue) NearestCurrency(text string) string {
 	})
 }
 
-// NearestInstitution returns the id of the active institution of which the id or the name is most similar to a text, or
-// "" if none is similar.
+// NearestInstitution returns the active institution with the id or name most similar to a text, as an id, or "" if none
+// is similar.
 func (c *Catalogue) NearestInstitution(text string) string {
 	return nearest(text, func(compare func(word, result string)) {
 		for _, institution := range c.institutionList {
@@ -54,8 +54,8 @@ func (c *Catalogue) NearestInstitution(text string) string {
 	})
 }
 
-// nearest returns the result of the word that is most similar to text. A word is similar if at most a third of the
-// characters of text differ. each calls compare for every word.
+// nearest returns the result of the word most similar to text. In a similar word at most a third of the characters of
+// text differ. each calls compare for every word.
 func nearest(text string, each func(compare func(word, result string))) string {
 	text = text[:min(len(text), nearestBytesMax)]
 	best, bestDistance := "", max(2, len(text)/3+1)

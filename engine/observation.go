@@ -5,12 +5,11 @@ import "time"
 // Limits of observations.
 const (
 	InstitutionIDMax = 80        // characters
-	sideTextMax      = 64        // bytes of a text kept in quarantine; a side may be a whole page by mistake
+	sideTextMax      = 64        // bytes of a text kept in quarantine; by mistake, a side may be a whole page
 	BaselineBytesMax = 256 << 10 // far more than the collector needs for its largest Baseline
 )
 
-// Observation is a rate as a source gave it, before it is checked. Buy and Sell are the source's texts, or "" if
-// missing.
+// Observation is a source's rate before validation. Buy and Sell are the source's texts, or "" if missing.
 type Observation struct {
 	InstitutionID string
 	Currency      string
@@ -23,21 +22,20 @@ type Observation struct {
 	Document      string    // digest of the source's document, "" = unknown; stored only in quarantine
 }
 
-// Refresh has all observations of one source at one time. The observations are checked together.
+// Refresh is all observations of one source at one time. They are checked together.
 type Refresh struct {
 	SourceID     string
 	ObservedAt   time.Time
 	Observations []Observation
-	// Slot is the scheduled time of the refresh, or zero if it was not scheduled. A currency ignores a refresh unless
-	// its slot is later than the last slot that the currency accepted from the source. A refresh that a crash
-	// interrupted can therefore be repeated.
+	// Slot is the scheduled time of the refresh, or zero. A currency ignores a refresh unless its slot is later than
+	// the last accepted slot of the source. An interrupted refresh can therefore be repeated after a crash.
 	Slot time.Time
-	// Baseline is what the collector has learnt about the source up to Slot (package collectors/baseline). It is kept
-	// with Slot, and has no effect on rates. A Baseline of more than BaselineBytesMax is not kept.
+	// Baseline is the collector's history of the source up to Slot (collectors.Baseline). It is stored with Slot, and
+	// has no effect on rates. A Baseline above BaselineBytesMax is not stored.
 	Baseline   string
 	By         string // name of the operator, or "" for a collected refresh
 	currencies int    // number of currencies in the whole refresh; 0 = one
-	// Complete reports whether the refresh should have all quotes of the source. Only a complete refresh can be refused
+	// Complete means that the refresh should contain all quotes of the source. Only a complete refresh can be refused
 	// for the reason ThinRefresh. Files of observations and manual rates are not complete.
 	Complete bool
 }
@@ -54,11 +52,11 @@ func (o *Observation) Key() QuoteKey {
 	return key
 }
 
-// Reason says why an observation was refused.
+// Reason is the reason for refusing an observation.
 type Reason string
 
-// The values of Reason. An observation that is refused for one of the first three is not stored. All others are kept in
-// quarantine, from which an operator can release them.
+// The values of Reason. Observations refused for one of the first three are not stored. All others are kept in
+// quarantine, where an operator can release them.
 const (
 	UnknownInstitution Reason = "unknown_institution"
 	UnknownCurrency    Reason = "unknown_currency"
@@ -70,7 +68,7 @@ const (
 	NoSide       Reason = "no_side"      // neither side is given
 	Crossed      Reason = "crossed"      // buy is above sell; sides are never swapped
 	OutOfBand    Reason = "out_of_band"  // outside the plausible range, or too far from the reference rate
-	Jump         Reason = "jump"         // too far from the value last accepted from the source (Rules.JumpPermille)
+	Jump         Reason = "jump"         // too far from the source's last accepted value (Rules.JumpPermille)
 	OffMarket    Reason = "off_market"   // too far from the median of the other institutions
 	Contradicted Reason = "contradicted" // was published, until the market or the reference rate contradicted it
 	SameSides    Reason = "same_sides"   // buy and sell are equal; probably one of them was read twice
@@ -80,7 +78,7 @@ const (
 	ThinRefresh  Reason = "thin_refresh" // the refresh lacks more than half of the source's current quotes
 )
 
-// Refusal is one observation that was refused.
+// Refusal is one refused observation.
 type Refusal struct {
 	Refresh, Index int // indexes of the refresh, and of the observation in it
 	Observation    Observation
@@ -89,7 +87,7 @@ type Refusal struct {
 	QuarantineID   uint64 // 0 if the observation is not in quarantine
 }
 
-// Receipt counts the outcomes of an ingestion.
+// Receipt counts the results of an ingestion.
 type Receipt struct {
 	Accepted int // observations that became or confirmed a current value or a history row
 	Changed  int // accepted observations that changed a value or its date
@@ -98,7 +96,7 @@ type Receipt struct {
 	Notices  []Notice
 }
 
-// Notice tells the operator of a decision about a published rate that should be looked at.
+// Notice draws the operator's attention to a decision about a published rate.
 type Notice struct {
 	RateID, SourceID string
 	Text             string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values that differ too much from the reference rate, from the source's last good value (the
-// value last accepted from it) or from the market. A value that is confirmed is not refused.
+// checkPlausibility refuses values too far from the reference rate, from the source's last good value (its newest
+// accepted one) or from the market. A confirmed value is not refused.
 func (v *validator) checkPlausibility() {
 	before := v.store.marketAt(v.refresh.ObservedAt)
 	market := v.withCandidates(before)
@@ -42,13 +42,13 @@ func (c *candidate) repeats(quote *SourceQuote) bool {
 	return c.buy.Equal(quote.Buy) && c.sell.Equal(quote.Sell)
 }
 
-// measure returns how the candidate's prices are compared with those of other institutions.
+// measure returns the comparison of the candidate's prices with other institutions'.
 func (v *validator) measure(c *candidate) measure {
 	return measure{rules: v.rules, institution: c.key.Institution}
 }
 
-// jump refuses a side that differs too much from the last good value, unless the market before the refresh contradicts
-// that value, or supports the side.
+// jump refuses a side too far from the last good value. Exceptions: before the refresh, the market contradicts that
+// value, or supports the side.
 func (v *validator) jump(c *candidate, before *market) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	if !ok {
@@ -72,11 +72,10 @@ func wrongSide(name Operation, value Decimal, permille int64, from string) strin
 	return fmt.Sprintf("%s %s is more than %s %% from %s", name, value, percent(permille), from)
 }
 
-// misplaced says why a candidate (an observation that is being checked) with only one side is refused, if the source
-// may have confused buy and sell. (If both sides are present, the reason Crossed detects that.) A buy value must be
-// below the sell side of the last good value, and must not be nearer to that sell side than to the buy side. If the
-// last good value lacks the buy side, the median of the market replaces the missing side. A sell value is checked in
-// the same way.
+// misplaced returns the reason for refusing a one-sided candidate (an observation being checked) because its source may
+// have confused buy and sell. (For two sides the reason Crossed detects that.) A buy value must be below the sell side
+// of the last good value, and must not be nearer to it than to the buy side. If the last good value lacks its buy side,
+// the market's median replaces it. A sell value is checked in the same way.
 func (v *validator) misplaced(c *candidate, market *market) string {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
@@ -98,7 +97,8 @@ func (v *validator) misplaced(c *candidate, market *market) string {
 		name, value, otherSide, observedAt.UTC().Format(time.RFC3339))
 }
 
-// misplacedQuotesMin is the minimum number of fresh quotes whose median replaces a missing side of a last good value.
+// misplacedQuotesMin is the minimum number of fresh quotes for a median that replaces a missing side of a last good
+// value.
 const misplacedQuotesMin = 5
 
 func distance(a, b Decimal) int64 {
@@ -108,9 +108,9 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the value that was last accepted from the source and the time of its observation. For a backfill (an
-// observation older than the source's newest) it returns the newest history row up to the candidate's day. It returns
-// false if the value is older than Rules.LastGoodAgeMax or missing.
+// lastGood returns the source's newest accepted value and its time of observation. For a backfill (an observation older
+// than the source's newest) it returns the newest history row up to the candidate's day. It returns false if the value
+// is missing or older than Rules.LastGoodAgeMax.
 func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, ok bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
@@ -147,12 +147,11 @@ func within(value, base Decimal, permille int64) bool {
 	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// withCandidates returns the market with the candidates in place of the older quotes of their source. A quote that is
-// published from another source stays. Otherwise the values of a source with many institutions would be compared with
-// each other.
+// withCandidates returns the market with the candidates in place of their source's older quotes. A quote published from
+// another source stays. Otherwise the values of a source with many institutions would be compared with each other.
 func (v *validator) withCandidates(before *market) *market {
 	if v.ofOneInstitution() {
-		return before // which is compared with the others only
+		return before // the candidates are compared with the others only
 	}
 	merged := v.store.merged
 	merged.copyFrom(before)
@@ -200,8 +199,8 @@ func (v *validator) pastMarket(c *candidate) *market {
 	return m
 }
 
-// freshAt returns the source quote that is published and not stale at a time, or nil. It also returns nil if the quote
-// was checked after that time, because a backfill must not be compared with later values.
+// freshAt returns the source quote published and not stale at a time, or nil. It also returns nil for a quote checked
+// after that time, because a backfill must not be compared with later values.
 func (q *quote) freshAt(t time.Time) *SourceQuote {
 	published := q.published(t)
 	if published == nil || published.staleAt(t) || published.LastCheckedAt.After(t) {
@@ -210,9 +209,9 @@ func (q *quote) freshAt(t time.Time) *SourceQuote {
 	return published
 }
 
-// offMarket refuses a side of a commercial quote that is too far from the median of the other institutions. If the
-// candidate repeats a published value, only quotes that were checked since that value appeared count: in a devaluation,
-// the first institutions that move are right. A reference rate is compared with commercial quotes that agree.
+// offMarket refuses a side of a commercial quote too far from the other institutions' median. For a repeated published
+// value, only quotes checked since it appeared count: in a devaluation, the first institutions that move are right. A
+// reference rate is compared with commercial quotes that agree.
 func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	if c.key.Kind != Commercial {
 		return v.referenceOffMarket(c, market)
@@ -227,7 +226,7 @@ func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	return "", ""
 }
 
-// offReference refuses a side of a commercial quote that is too far from the newest reference rate of the currency.
+// offReference refuses a side of a commercial quote too far from the currency's newest reference rate.
 func (v *validator) offReference(c *candidate, market *market) (Reason, string) {
 	var reference bidAsk
 	switch {
@@ -244,7 +243,7 @@ func (v *validator) offReference(c *candidate, market *market) (Reason, string) 
 	return "", ""
 }
 
-// referenceOffMarket refuses a reference rate that the agreeing quotes of the market contradict: accepted, it would
+// referenceOffMarket refuses a reference rate that contradicts the agreeing quotes of the market. Accepted, it would
 // withdraw all of them.
 func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, string) {
 	if v.rules.ReferencePermille == 0 {
@@ -258,8 +257,8 @@ func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, st
 	return "", ""
 }
 
-// agreed reports whether Rules.MedianQuotesMin institutions, each by a source of its own, give a value that is similar
-// to a reference rate. Refused values count too, because a wrong reference rate makes right ones be refused.
+// agreed reports whether Rules.MedianQuotesMin institutions, each from another source, have a value similar to a
+// reference rate. Refused values count too, because a wrong reference rate causes the refusal of right ones.
 func (v *validator) agreed(c *candidate) bool {
 	var by witnesses
 	v.eachSimilar(c, func(q marketQuote) { by.add(q.key.Institution, q.source) })
@@ -282,10 +281,10 @@ func offReference(value, reference bidAsk, rules Rules) string {
 	return ""
 }
 
-// referenceDays is how many days before a backfilled value its reference rate may be.
+// referenceDays is the maximum age of the reference rate for a backfilled value, in days.
 const referenceDays = 31
 
-// pastReference returns the newest reference rate of a backfill's day or of the days before, or null.
+// pastReference returns the newest reference rate up to a backfill's day, or null.
 func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
 	for oldest := date - referenceDays; date > oldest && reference == (bidAsk{}); date-- {
@@ -298,20 +297,20 @@ func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	return reference
 }
 
-// sightingsMin and sightingsSpan say when a value is confirmed by its source only.
+// sightingsMin and sightingsSpan are the conditions for a confirmation by the source only.
 const (
 	sightingsMin  = 3
 	sightingsSpan = 24 * time.Hour
-	misplacedSpan = 12 * time.Hour // that a misplaced side is repeated, before anything confirms it
+	misplacedSpan = 12 * time.Hour // minimum time of repeating a misplaced side before anything confirms it
 )
 
 // confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
-// institution must have a similar value. The similar value may also be one that was refused and waits for confirmation,
-// because in a devaluation all rates move at once. Where no other institution has a quote, it is enough that the source
-// repeats the value: sightingsMin times over sightingsSpan, or in the rows of a file that follow.
+// institution must have a similar value, even a refused one waiting for confirmation: in a devaluation all rates move
+// at once. Without quotes of other institutions, repetition by the source is enough: sightingsMin times over
+// sightingsSpan, or in the following rows of a file.
 //
-// That others are near a single side proves nothing, because buy and sell are near each other too. So a side that may
-// be misplaced must be repeated for misplacedSpan: a list that shows only one side for a weekend does so.
+// For a single side, similar values of others prove nothing, because buy and sell are similar too. A side that may be
+// misplaced must therefore be repeated for misplacedSpan. A list that shows only one side for a weekend meets this.
 func (v *validator) confirmed(c *candidate, before *market, reason Reason, misplaced bool) bool {
 	unopposed := v.unopposed(c, before)
 	if reason == Jump && unopposed && v.confirmedByFollowing(c) {
@@ -331,17 +330,17 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 		return false
 	}
 	u := v.measure(c)
-	u.since = pending.Since // the market has said otherwise since the source first gave the value
+	u.since = pending.Since // since the source first gave the value, the market has contradicted it
 	return (c.key.Kind != Commercial || before.contradicted(u, bidAsk{c.buy, c.sell}) == "") && v.corroboratedElsewhere(c)
 }
 
-// near reports whether the candidate repeats a value that was refused: both sides differ by at most a fifth of a jump.
+// near reports whether the candidate repeats a refused value: both sides differ by at most a fifth of a jump.
 func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
 	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
 }
 
-// unopposed reports whether no other institution has a fresh quote of the candidate's kind. A commercial one in the
-// history of the day counts too: when a file is read again, the market has only later values.
+// unopposed reports whether no other institution has a fresh quote of the candidate's kind. Commercial quotes in the
+// day's history count too: when a file is read again, the market contains only later values.
 func (v *validator) unopposed(c *candidate, before *market) bool {
 	if c.key.Kind == Commercial {
 		other := func(p marketPrice) bool { return p.quote.Key.Institution != c.key.Institution }
@@ -357,8 +356,8 @@ func (v *validator) unopposed(c *candidate, before *market) bool {
 	})
 }
 
-// confirmedByFollowing reports whether the next observations of the quote in the same command repeat the value, so that
-// with the candidate there are sightingsMin over sightingsSpan.
+// confirmedByFollowing reports whether the quote's next observations in the same command repeat the value, in total
+// sightingsMin times over sightingsSpan.
 func (v *validator) confirmedByFollowing(c *candidate) bool {
 	sightings := 1
 	for i := range v.following {
@@ -385,14 +384,14 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 	return false
 }
 
-// corroboratedElsewhere reports whether a quote of the market, or a value that waits for confirmation, is similar.
+// corroboratedElsewhere reports whether a quote of the market, or a value waiting for confirmation, is similar.
 func (v *validator) corroboratedElsewhere(c *candidate) (found bool) {
 	v.eachSimilar(c, func(marketQuote) { found = true })
 	return found
 }
 
-// eachSimilar calls visit for the quotes of the market, and the values that wait for confirmation, that support the
-// value of a candidate.
+// eachSimilar calls visit for the market's quotes, and the values waiting for confirmation, that support the
+// candidate's value.
 func (v *validator) eachSimilar(c *candidate, visit func(marketQuote)) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	check := func(q marketQuote) {
@@ -417,23 +416,21 @@ func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
-// marketQuote is a value of a source that may support another one.
+// marketQuote is a source's value that may support another one.
 type marketQuote struct {
 	key       QuoteKey
 	source    string
 	buy, sell Decimal
 }
 
-// corroborates reports whether a market quote supports the value of a candidate. The quote must be of another
-// institution, and of another source, because one page can be wrong about two institutions. At least one side must be
-// present in both.
+// corroborates reports whether a market quote supports the candidate's value. It must belong to another institution and
+// another source, because one page can be wrong about two institutions. Both must have at least one common side.
 func (v *validator) corroborates(q marketQuote, c *candidate) bool {
 	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
 		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
 }
 
-// event returns the event with the accepted and quarantined observations. It leaves out observations that change
-// nothing.
+// event returns the event with the accepted and quarantined observations. It omits observations without a change.
 func (v *validator) event() *Refreshed {
 	event := &Refreshed{
 		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
@@ -476,8 +473,7 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 	event.Quarantined = append(event.Quarantined, quarantined)
 }
 
-// truncated returns the observation with its texts cut to sideTextMax, and with the default channel and kind if they
-// are missing.
+// truncated returns the observation with its texts cut to sideTextMax, and with default channel and kind if missing.
 func (o Observation) truncated() Observation {
 	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
 	key := o.Key()
@@ -487,8 +483,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the expiry that the observation states, or else the time of the observation plus Source.Lifetime. An
-// expiry in the past is allowed; the quote is then published as stale.
+// expiry returns the observation's stated expiry, or else its time plus Source.Lifetime. An expiry in the past is
+// allowed; the quote is then published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)

@@ -34,16 +34,16 @@ type RatesQuery struct {
 	PageRequest
 }
 
-// RankingQuery asks for the current rates of one currency, best first for the operation. Rates that lack the side for
-// the operation are left out.
+// RankingQuery asks for the current rates of one currency, best first for the operation. It omits rates without the
+// side for the operation.
 type RankingQuery struct {
 	Filter
 	PageRequest
 	Operation Operation
-	// ForConvert allows a ranking of reference rates (Kind Reference). Without it that ranking is empty. An empty Kind
-	// means Commercial.
+	// ForConvert allows a ranking of reference rates (Kind Reference), which is otherwise empty. An empty Kind means
+	// Commercial.
 	ForConvert bool
-	// At is the time of the question in Unix nanoseconds, which its caller has just read from the clock. Zero means now.
+	// At is the present time in Unix nanoseconds, if the caller has just read the clock. Zero means now.
 	At int64
 }
 
@@ -54,7 +54,7 @@ type HistoryQuery struct {
 	From, To Date
 }
 
-// InstitutionsQuery asks for active institutions. If Currency is set, it asks for those that publish a rate in it.
+// InstitutionsQuery asks for active institutions; with Currency set, only for those with a published rate in it.
 type InstitutionsQuery struct {
 	Currency string
 	PageRequest
@@ -65,14 +65,14 @@ type Page[T any] struct {
 	Items      []T
 	Total      int // number of matches on all pages
 	NextCursor int // NoNextCursor on the last page
-	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the query can have another result, even
-	// without a newly published rate.
+	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the result can change without a new
+	// rate.
 	ChangesAt time.Time
 	// Rendered caches the encoded page for package httpapi. All its values must have the same type.
 	Rendered atomic.Value
 }
 
-// AllItems returns the items of all pages of a list, at most those of pagesMax pages. getPage gets one page.
+// AllItems returns the items of a list's first pagesMax pages. getPage gets one page.
 func AllItems[T any](pagesMax int, getPage func(PageRequest) (*Page[T], error)) ([]T, error) {
 	request := PageRequest{Limit: LimitMax}
 	var items []T
@@ -112,8 +112,8 @@ type InstitutionDetail struct {
 	Rendered  atomic.Value
 }
 
-// ResolveHistoryRange replaces zero dates by defaults. If to is zero, it becomes today. If from is zero, it becomes the
-// date that makes the range HistoryDefaultDays long.
+// ResolveHistoryRange replaces zero dates by defaults: today for to, and for from the date that makes the range
+// HistoryDefaultDays long.
 func ResolveHistoryRange(from, to, today Date) (Date, Date) {
 	if to.IsZero() {
 		to = today

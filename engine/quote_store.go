@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// quarantineMax is the maximum number of observations in the quarantine of one currency, enough for ten a day for a
-// year. If there are more, the oldest are dropped from the store, but stay in the log.
+// quarantineMax is the maximum number of observations in one currency's quarantine, enough for ten a day for a year.
+// Beyond it the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
-// contents are the quotes, history and quarantine of one currency. Its lists are shared: a CurrencySnapshot has them
-// too, so the quoteStore copies what it changes.
+// contents are the quotes, history and quarantine of one currency. CurrencySnapshots share its lists, so the quoteStore
+// copies a list before it changes it.
 type contents struct {
 	quotes           []*quote       // sorted by key; after a withdrawal a quote may have no SourceQuote
 	days             []*day         // sorted by date
@@ -24,18 +24,18 @@ type contents struct {
 // quoteStore changes the contents of one currency.
 type quoteStore struct {
 	contents
-	generation  uint64 // number of calls of share; quotes and days of an earlier generation are copied to change
+	generation  uint64 // number of calls of share; quotes and days of an earlier generation are copied before a change
 	owns        ownedLists
-	historyDays int     // number of days of commercial history that is kept, up to newest
+	historyDays int     // number of days of commercial history to keep, up to newest
 	trimmed     Date    // days before it have no commercial rows
 	market      *market // see marketAt
 	merged      *market // memory for withCandidates
 }
 
-// ownedLists says which lists of a quoteStore were copied since share, so that they can be changed in place.
+// ownedLists tells which lists of a quoteStore were copied since share, and can be changed in place.
 type ownedLists struct{ quotes, days, slots bool }
 
-// quote has the source quotes (the newest accepted quote of each source) and the pending confirmations of one QuoteKey.
+// quote holds one QuoteKey's source quotes (the newest accepted quote of each source) and pending confirmations.
 type quote struct {
 	key          QuoteKey
 	generation   uint64         // of the quoteStore that made it
@@ -48,7 +48,7 @@ func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{historyDays: historyDays, market: &market{}, merged: &market{}}
 }
 
-// share returns the contents. From then on the store copies what it changes.
+// share returns the contents. From then on the store copies before a change.
 func (s *quoteStore) share() contents {
 	s.generation++
 	s.owns = ownedLists{}
@@ -114,8 +114,8 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 	return PendingConfirmation{}, false
 }
 
-// published returns the source quote that is published at a time, or nil. It is the one with the highest precedence
-// that is not stale. If all are stale, it is the one with the latest expiry.
+// published returns the source quote published at a time, or nil: of those that are not stale, the one with the highest
+// precedence. If all are stale, it is the one with the latest expiry.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
@@ -129,7 +129,7 @@ func (q *quote) published(now time.Time) *SourceQuote {
 	return best
 }
 
-// precedes reports whether q is published rather than other. stale and otherStale say which of the two are stale.
+// precedes reports whether q is published rather than other. stale and otherStale are the states of the two.
 func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
 	if stale != otherStale {
 		return otherStale
@@ -159,8 +159,8 @@ func precedence(manual bool, priority int64) int64 {
 	return priority
 }
 
-// accept replaces the quote of one source and removes its pending confirmation (a refused value that waits to be
-// repeated).
+// accept replaces the quote of one source and removes its pending confirmation (a refused value waiting for
+// repetition).
 func (q *quote) accept(next *SourceQuote) {
 	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })
@@ -194,7 +194,7 @@ func (q *quote) addPending(pending PendingConfirmation) {
 	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
 }
 
-// insertOrReplace puts an item into a list that is sorted by source and has at most one item for each source.
+// insertOrReplace puts an item into a list sorted by source, with at most one item for each source.
 func insertOrReplace[T any](list []T, item T, compare func(T, string) int, source string) []T {
 	i, found := slices.BinarySearchFunc(list, source, compare)
 	if found {

@@ -31,8 +31,7 @@ type Rate struct {
 	DatePrecision   DatePrecision
 }
 
-// Side returns the side that applies to an operation of the caller. A caller that buys pays the institution's sell
-// side.
+// Side returns the side for the caller's operation. To buy, the caller pays the institution's sell side.
 func (r *Rate) Side(operation Operation) Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -58,8 +57,8 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey identifies a rate in one currency by institution, channel and kind. Several sources may give a rate with the
-// same key; one of them is published.
+// QuoteKey identifies a rate in one currency by institution, channel and kind. One of several sources with the same key
+// is published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel
@@ -79,9 +78,8 @@ func (k QuoteKey) Compare(other QuoteKey) int {
 	return cmp.Or(cmp.Compare(k.Channel, other.Channel), cmp.Compare(k.Kind, other.Kind))
 }
 
-// HistoryEntry is one row of history: the newest value of one quote on one day in Santo Domingo. If several sources
-// have the quote, the row is of the source with the highest precedence. Responses do not include ObservedAt and
-// Precedence.
+// HistoryEntry is one row of history: the newest value of one quote on one day in Santo Domingo, from the source with
+// the highest precedence. Responses do not include ObservedAt and Precedence.
 type HistoryEntry struct {
 	Date          Date
 	InstitutionID string

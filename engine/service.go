@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Service has the data operations of the API /v1: reading currencies, institutions, rates and history. They read memory
-// only. Pages are shared, so callers must not change them. Every error is an *Error. All methods are safe for
-// concurrent use.
+// Service is the data operations of the API /v1: currencies, institutions, rates and history. They read memory only.
+// Pages are shared, so callers must not change them. Every error is an *Error. All methods are safe for concurrent use.
 type Service interface {
 	Currencies() (*Page[CurrencyItem], error)
 	Institutions(InstitutionsQuery) (*Page[InstitutionItem], error)
@@ -19,8 +18,8 @@ type Service interface {
 	History(HistoryQuery) (*Page[HistoryEntry], error)
 }
 
-// Ingester accepts observations. A Refresh has all observations of one source at one time. Refreshes are checked in the
-// given order. When Observe returns without error, all changes that the receipt counts are on disk and published.
+// Ingester accepts observations. A Refresh contains all observations of one source at one time. Refreshes are checked
+// in the given order. When Observe returns without error, all changes counted in the receipt are on disk and published.
 type Ingester interface {
 	Observe([]Refresh) (Receipt, error)
 }

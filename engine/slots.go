@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest slot (scheduled time) for which one currency has accepted a refresh (all observations of
-// one source at one time).
+// AnsweredSlot is the newest slot (scheduled time) with a refresh of a source (its observations at one time) accepted
+// by one currency.
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
 	Currencies int    // number of currencies in the whole refresh
-	Baseline   string // Refresh.Baseline; "" if another currency has it
+	Baseline   string // Refresh.Baseline; "" if another currency stores it
 }
 
 func (e *Refreshed) setSlot(refresh *Refresh) {
@@ -25,7 +25,7 @@ func (e *Refreshed) setSlot(refresh *Refresh) {
 	}
 }
 
-// slotAnswered reports whether a refresh of the source was accepted for this slot or a later one.
+// slotAnswered reports whether the source has an accepted refresh for this slot or a later one.
 func (s *quoteStore) slotAnswered(refresh *Refresh) bool {
 	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.answeredSlot(refresh.SourceID))
 }
@@ -52,9 +52,9 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots returns for each source the newest slot for which all currencies have accepted its refresh. Sources
-// without such a slot are not in the map. After a crash, some currencies may have accepted the refresh of a slot and
-// others not. That refresh must then be repeated; the currencies that have accepted the refresh ignore the repetition.
+// CompletedSlots returns each source's newest slot accepted by all currencies. Sources without such a slot are not in
+// the map. After a crash, only some currencies may have accepted a slot's refresh. It must then be repeated; the
+// currencies that have accepted it ignore the repetition.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {
@@ -80,7 +80,7 @@ func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	return completed
 }
 
-// Baselines returns for each source the Refresh.Baseline of the newest slot that has one.
+// Baselines returns each source's newest Refresh.Baseline.
 func Baselines(snapshots []*CurrencySnapshot) map[string]string {
 	newest := map[string]AnsweredSlot{}
 	for _, snapshot := range snapshots {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// CurrencyRefresh is the part of a refresh (all observations of one source at one time) that is in one currency.
+// CurrencyRefresh is one currency's part of a refresh (all observations of one source at one time).
 type CurrencyRefresh struct {
 	Refresh          Refresh
 	RefreshIndex     int   // index of the whole refresh

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clockSkewMax is how far in the future an observation may be, because clocks of machines differ.
+// clockSkewMax is the maximum time of an observation in the future, because machines' clocks differ.
 const clockSkewMax = 5 * time.Minute
 
 // validator checks one refresh: all observations of one source at one time. The result does not depend on the order of
@@ -27,10 +27,10 @@ type validator struct {
 	past         *market // market of pastDate, for backfills; nil at first
 	pastDate     Date
 	candidates   []candidate
-	firstOfQuote map[QuoteKey]int // index of the first candidate of each quote
+	firstOfQuote map[QuoteKey]int // index of each quote's first candidate
 }
 
-// candidate is an observation that is being checked.
+// candidate is an observation being checked.
 type candidate struct {
 	observation  Observation
 	key          QuoteKey
@@ -40,16 +40,16 @@ type candidate struct {
 	plausible    *PlausibleRange
 	unreadable   error // parse error of either side
 	backfill     bool
-	reason       Reason // "" unless the candidate is refused
+	reason       Reason // "" unless refused
 	detail       string
 	quarantineID uint64
 	changed      bool
 
-	// The fields below are about all candidates with the same key. They are set only in the first of them.
+	// These fields concern all candidates with the same key. They are set only in the first of them.
 	contradictory bool // the candidates have different values
 	accepted      bool // at least one candidate is accepted
-	inMarket      bool // the market (withCandidates) has one of the candidates
-	inEvent       bool // the event of the refresh has a quote with the key
+	inMarket      bool // the market (withCandidates) contains one of the candidates
+	inEvent       bool // the event of the refresh contains a quote with the key
 }
 
 func newValidator(c *CurrencyState, refresh *Refresh, now time.Time) *validator {
@@ -69,8 +69,8 @@ func newValidator(c *CurrencyState, refresh *Refresh, now time.Time) *validator 
 	return v
 }
 
-// observedAt returns the time of a refresh. A value of an operator replaces the last one of an operator, also if the
-// clock was set back, or if another node, whose clock is ahead, accepted the last one.
+// observedAt returns the time of a refresh. An operator's value always replaces the operator's previous one, even after
+// the clock was set back, and even if another node with a fast clock accepted the previous one.
 func (v *validator) observedAt(refresh *Refresh) time.Time {
 	at := refresh.ObservedAt
 	if refresh.By == "" {
@@ -114,8 +114,8 @@ func (v *validator) candidateOf(key QuoteKey) *candidate {
 // replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// parseSide parses a side as a source wrote it. An empty text is null. A leading zero, as in 057.5, is an error,
-// because the source probably lost the digit before it.
+// parseSide parses a side as written by a source. An empty text is null. A leading zero, as in 057.5, is an error,
+// because the source probably lost a digit.
 func parseSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
@@ -143,8 +143,8 @@ func (v *validator) validate() *Refreshed {
 	return v.event()
 }
 
-// refuse refuses the candidate for a reason. It has no effect if the reason is "" or the candidate is refused already.
-// (Reject is an operator's command that removes an observation from quarantine.)
+// refuse refuses the candidate. It does nothing if the reason is "" or the candidate is already refused. (Reject is the
+// operator's command to remove an observation from quarantine.)
 func (c *candidate) refuse(reason Reason, detail string) {
 	if c.reason == "" {
 		c.reason, c.detail = reason, detail
@@ -169,8 +169,8 @@ func (c *candidate) defect() (Reason, string) {
 	return "", ""
 }
 
-// sameSides refuses equal sides of a commercial quote, because institutions do not trade without a margin. A reference
-// quote may have equal sides, unless the source always publishes two different ones (SidesDiffer).
+// sameSides refuses equal sides of a commercial quote, because institutions trade with a margin. A reference quote may
+// have equal sides, unless its source always publishes different ones (SidesDiffer).
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -196,7 +196,7 @@ type side struct {
 	value Decimal
 }
 
-// bidAsk has both sides of a quote. Either may be null.
+// bidAsk is both sides of a quote. Either may be null.
 type bidAsk struct{ buy, sell Decimal }
 
 func (b bidAsk) of(name Operation) Decimal {
@@ -224,8 +224,8 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses a candidate whose effective date is before that of the source's newest quote, for example because
-// the source served yesterday's file. An exception: a source may correct an effective date that is still in the future.
+// outdated refuses a candidate whose effective date is before the source's newest quote's, for example from yesterday's
+// file. Exception: a source may correct an effective date that is still in the future.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
 	if c.last == nil || c.backfill || date.IsZero() || date >= c.last.EffectiveDate || c.last.EffectiveDate > today {
@@ -234,9 +234,8 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's ObservedAt and Slot if that time is in the future, else zero. If a Slot
-// (scheduled time) in the future were recorded, every scheduled refresh of the source before that time would be
-// ignored.
+// futureTime returns the later of the refresh's ObservedAt and Slot if it is in the future, else zero. A recorded
+// future Slot (scheduled time) would make the engine ignore all of the source's scheduled refreshes before that time.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
 	if v.refresh.Slot.After(latest) {
@@ -272,7 +271,7 @@ func (v *validator) checkAgreement() {
 	}
 }
 
-// checkCompleteness refuses a refresh that claims to be complete but lacks over half of the source's current quotes.
+// checkCompleteness refuses a refresh marked Complete that lacks over half of the source's current quotes.
 func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return
@@ -301,7 +300,7 @@ func (v *validator) checkCompleteness() {
 	}
 }
 
-// report adds the refused candidates to a receipt, and counts the candidates that were not refused.
+// report adds the refused candidates to a receipt, and counts the others.
 func (v *validator) report(receipt *Receipt, refresh int) {
 	receipt.Notices = append(receipt.Notices, v.notices...)
 	for i := range v.candidates {

@@ -14,16 +14,15 @@ const (
 	keysMax       = 50 // including revoked keys
 )
 
-// KeyRecord is the stored and listed data of an API key. It does not include the key itself. Admit reads only the last
-// fields, see Account.
+// KeyRecord is the stored and listed data of an API key, without the key itself. Admit reads only the last fields; see
+// Account.
 type KeyRecord struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Hint      string    `json:"hint"` // last four characters
 	CreatedAt time.Time `json:"createdAt"`
 	RevokedAt time.Time `json:"revokedAt,omitzero"` // zero while active
-	// LastUsed is zero if the key was never used. It is written to the log only with the next event Leased, so a crash
-	// can lose it.
+	// LastUsed is zero for an unused key. The log contains it only with the next event Leased, so a crash can lose it.
 	LastUsed time.Time `json:"lastUsedAt,omitzero"`
 	Digest   Digest    `json:"-"`
 }
@@ -42,13 +41,12 @@ type Record struct {
 	Reason      string      // reason of the suspension
 }
 
-// Account is the state of one account. Its methods must not be called concurrently. Danger: State does not say how many
-// requests of the quota leases (parts of the daily quota) are unspent. If an Account is dropped without Return,
-// the unspent requests are lost.
+// Account is the state of one account. Its methods must not be called concurrently. Danger: State omits the unspent
+// requests of quota leases (parts of the daily quota), so dropping an Account without Return loses them.
 //
-// A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit reads
-// are adjacent, from the end of firstKeys to the beginning of record. The struct has room for one key, one day, one
-// lease and a few requests, which is enough for most accounts. An Account must not be copied.
+// A request is slow mainly because its account is not in the processor's cache. Therefore Admit's fields are adjacent,
+// from the end of firstKeys to the beginning of record. The struct has room for one key, one day, one lease and a few
+// requests, enough for most accounts. An Account must not be copied.
 type Account struct {
 	firstKeys     [1]accountKey // backing array of keys
 	keys          accountKeys
@@ -64,15 +62,15 @@ type Account struct {
 	createdAt     instant
 	special       *special // nil for most accounts
 
-	leaseAskedAt time.Duration  // monotonic time (ClockReading.Monotonic) at which NextLease last returned a lease
+	leaseAskedAt time.Duration  // monotonic time (ClockReading.Monotonic) of the last lease from NextLease
 	grownLease   int            // size of that lease; 0 = none yet
 	leases       recentLeases   // without a cluster
 	firstLeases  [2]recentLease // backing array of leases
-	keysPending  int            // keys that are being written to the log
+	keysPending  int            // keys being written to the log
 	ownTokens    *tokenLease    // see tokens
 }
 
-// special is what few accounts have: a suspension, and a quota of their own.
+// special is rare data: a suspension, and a quota of the account's own.
 type special struct {
 	suspendedAt time.Time
 	reason      string
@@ -84,7 +82,7 @@ type Event interface {
 	AccountID() uint64
 }
 
-// Events of accounts. By names the cause of an event: "owner" (of the account) or an operator's name.
+// Events of accounts. By names the cause of an event: "owner" (of the account) or an operator.
 type (
 	// Created creates an account, at the first login.
 	Created struct {
@@ -104,22 +102,22 @@ type (
 		At      time.Time
 		By      string
 	}
-	// Leased is a quota lease: it takes Count requests from the quota of a day, which are then spent without writing to
-	// the log. After a crash they count as spent.
+	// Leased is a quota lease: it takes Count requests from a day's quota, to be spent without writing to the log.
+	// After a crash they count as spent.
 	Leased struct {
 		Account        uint64
 		Day            engine.Date
 		Count          int
-		Refunded       int           // refunded requests of earlier leases, which can be spent again now
+		Refunded       int           // refunded requests of earlier leases; can be spent again now
 		Unspent        int           // unspent requests of earlier leases, of all days
 		Monotonic      time.Duration // monotonic time of the decision (ClockReading.Monotonic)
-		KeyID          string        // id of the key whose request needed the lease
+		KeyID          string        // id of the key in the request that needed the lease
 		At             time.Time
-		Node           engine.NodeID // the node that may spend the lease
+		Node           engine.NodeID // the only node that may spend the lease
 		RecentAdmitted int           // in a cluster: requests that the node admitted in the last minute
 	}
-	// Returned gives unspent requests of the leases back to the quota when a node stops. A node of a cluster also returns
-	// them when the account has had no requests for a while.
+	// Returned gives unspent leased requests back to the quota when a node stops. A node of a cluster also returns them
+	// after a while without requests.
 	Returned struct {
 		Account        uint64
 		Day            engine.Date
@@ -128,7 +126,7 @@ type (
 		RecentAdmitted int // requests admitted in the last minute
 		Monotonic      time.Duration
 		Uses           []KeyUse      // newest uses of keys since the last lease
-		Node           engine.NodeID // the node that had leased the requests
+		Node           engine.NodeID // the node with the lease
 	}
 	// Suspended disables all keys of an account.
 	Suspended struct {
@@ -181,7 +179,7 @@ func (e *Restored) AccountID() uint64 { return e.Account }
 // AccountID returns the account.
 func (e *QuotaSet) AccountID() uint64 { return e.Account }
 
-// New returns an empty account. The next call must be Apply with its Created event.
+// New returns an empty account. Apply its Created event next.
 func New(id uint64) *Account {
 	return Restore(State{Record: Record{ID: id}})
 }
@@ -195,7 +193,7 @@ func (a *Account) Record() Record {
 	return record
 }
 
-// durableRecord returns a copy of the account's data as the log has it, without newer uses of keys.
+// durableRecord returns a copy of the account's data in the log, without newer uses of keys.
 func (a *Account) durableRecord() Record {
 	record := Record{ID: a.id, Email: a.email, CreatedAt: a.createdAt.time()}
 	if s := a.special; s != nil {
@@ -209,7 +207,7 @@ func (a *Account) durableRecord() Record {
 
 func (a *Account) suspended() bool { return a.special != nil && !a.special.suspendedAt.IsZero() }
 
-// setSpecial changes what few accounts have.
+// setSpecial changes the rare data.
 func (a *Account) setSpecial(change func(*special)) {
 	var s special
 	if a.special != nil {
@@ -222,8 +220,8 @@ func (a *Account) setSpecial(change func(*special)) {
 	}
 }
 
-// Apply changes the account by a durable event. Outside a replay of the log the event must be one that this process
-// decided; for events of other processes call ApplyRemote.
+// Apply changes the account by a durable event. Outside a replay the event must come from this process; for other
+// processes' events call ApplyRemote.
 func (a *Account) Apply(event Event) {
 	switch e := event.(type) {
 	case *Created:
@@ -257,8 +255,8 @@ func (a *Account) EachKey(visit func(Digest)) {
 	}
 }
 
-// CreateKey returns the event that adds a key. Keys that are being written to the log count towards KeysActiveMax. The
-// caller must write the event to the log and then call Apply, or else AbortKey. A suspended account gets no new keys.
+// CreateKey returns the event that adds a key. Keys being written to the log count towards KeysActiveMax. The caller
+// must write the event to the log and then call Apply, or else AbortKey. A suspended account gets no new keys.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	if a.suspended() {
 		return nil, &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account is suspended and gets no new keys"}
@@ -277,7 +275,7 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	return &KeyCreated{a.id, key}, nil
 }
 
-// AbortKey must be called if the event of CreateKey will not become durable.
+// AbortKey must be called if CreateKey's event will not become durable.
 func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
 
 // RevokeKey returns the event that revokes a key. If the key is already revoked, both results are nil.

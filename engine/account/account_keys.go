@@ -10,8 +10,8 @@ type accountKey struct {
 	id, name, hint       string
 	digest               Digest
 	createdAt, revokedAt instant
-	lastUsed             instant // as the log has it
-	used                 instant // time of the newest use; copied to lastUsed with the next lease
+	lastUsed             instant // as in the log
+	used                 instant // newest use; copied to lastUsed with the next lease
 }
 
 func keyOf(k *KeyRecord) accountKey {
@@ -44,8 +44,7 @@ func (i instant) time() time.Time {
 // accountKeys are the keys of an account, oldest first.
 type accountKeys []accountKey
 
-// add adds a key. If there are more than keysMax, it drops the oldest revoked key, which is denied as unknown from then
-// on.
+// add adds a key. Beyond keysMax it drops the oldest revoked key, which is then denied as unknown.
 func (k *accountKeys) add(key KeyRecord) {
 	*k = append(*k, keyOf(&key))
 	for len(*k) > keysMax {
@@ -67,7 +66,7 @@ func (k accountKeys) byID(id string) *accountKey {
 	return nil
 }
 
-// byDigest returns the key with a digest, or nil. It searches the newest keys first, because those are in use.
+// byDigest returns the key with a digest, or nil. It searches newest keys first, because they are in use.
 func (k accountKeys) byDigest(digest Digest) *accountKey {
 	for i := len(k) - 1; i >= 0; i-- {
 		if k[i].digest.equal(&digest) {
@@ -77,7 +76,7 @@ func (k accountKeys) byDigest(digest Digest) *accountKey {
 	return nil
 }
 
-// setUses takes over uses that are in the log.
+// setUses sets uses from the log.
 func (k accountKeys) setUses(uses ...KeyUse) {
 	for _, use := range uses {
 		if key := k.byID(use.KeyID); key != nil {
@@ -86,7 +85,7 @@ func (k accountKeys) setUses(uses ...KeyUse) {
 	}
 }
 
-// newUses returns the uses that are not in the log yet.
+// newUses returns the uses missing in the log.
 func (k accountKeys) newUses() (uses []KeyUse) {
 	for i := range k {
 		if key := &k[i]; key.used > key.lastUsed {

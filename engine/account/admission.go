@@ -2,8 +2,8 @@ package account
 
 import "github.com/tasard/tasard/engine"
 
-// QuotaPolicy is a node's settings for quotas. A quota lease is a part of an account's daily quota that a node takes
-// with one event in the log and then spends in memory.
+// QuotaPolicy is a node's settings for quotas. A quota lease is a part of an account's daily quota, taken with one
+// event in the log and spent in memory.
 type QuotaPolicy struct {
 	DefaultQuota Quota      // quota of accounts without their own quota
 	LeaseSize    int        // number of requests of a lease; 1 = every request is written to the log before its response
@@ -24,9 +24,8 @@ func (a *Account) quota(policy QuotaPolicy) Quota {
 	return quota
 }
 
-// Admit admits and charges one request with an API key, or denies it. If needsLease is true, the request is not yet
-// admitted or denied: call Admit again with a new clock reading when a new lease is in the log. Refund takes back the
-// charge of a request.
+// Admit admits and charges one request with an API key, or denies it. If needsLease is true, it has done neither: call
+// Admit again with a new clock reading when a new lease is in the log. Refund reverts the charge of a request.
 func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
 	key, denied := a.authenticate(digest)
 	if denied != "" {
@@ -54,7 +53,7 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	return result, false
 }
 
-// Authenticate returns the code that denies the key with a digest, or "" if the key is valid.
+// Authenticate returns the code that denies a key, or "" for a valid key.
 func (a *Account) Authenticate(digest Digest) engine.Code {
 	_, denied := a.authenticate(digest)
 	return denied
@@ -74,9 +73,8 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 	}
 }
 
-// today returns the day to which a request is charged: the current day or, after the clock was set back, the latest day
-// with leased requests. So the quota of a day is never given twice. If the current day is not in the years 1 to 9999,
-// it returns the zero Date.
+// today returns the day to charge: the current day or, after the clock was set back, the latest day with leased
+// requests. So the quota of a day is never given twice. Outside the years 1 to 9999 it returns the zero Date.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())
@@ -84,13 +82,13 @@ func (a *Account) today(now ClockReading) engine.Date {
 	return 0
 }
 
-// WithDay returns the clock reading with Day set to the day to which a request is charged. Refund needs that day.
+// WithDay returns the clock reading with Day set to the charged day, for Refund.
 func (a *Account) WithDay(now ClockReading) ClockReading {
 	now.Day = a.today(now)
 	return now
 }
 
-// Usage returns both quota windows (day and minute) without charging a request. Admitted says whether one more request
+// Usage returns both quota windows (day and minute) without charging a request. Admitted tells whether one more request
 // would be admitted. In a cluster the leases of other nodes count as used.
 func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 	a.minute.expire(now)

@@ -15,8 +15,8 @@ const (
 )
 
 // AnonymousTable counts requests without an API key by client address, in memory only. An IPv6 request also counts for
-// its /56 and /48, which have larger quotas. The size of the table is fixed. The rows are divided into sets, and the
-// hash of an address chooses its set. A new address replaces the least recently used row of its set.
+// its /56 and /48, which have larger quotas. The table has a fixed size. It is divided into sets of rows, and an
+// address's hash selects its set. A new address replaces the least recently used row of its set.
 type AnonymousTable struct {
 	rows []anonymousClient
 	hash func(key uint64) uint64
@@ -31,7 +31,7 @@ type anonymousClient struct {
 }
 
 // NewAnonymousTable returns a table with at least this many rows. hash must have a random seed, so that clients can't
-// choose addresses that share a set.
+// choose addresses for one set.
 func NewAnonymousTable(rows int, hash func(uint64) uint64) *AnonymousTable {
 	sets := max(1, (rows+rowsPerSet-1)/rowsPerSet)
 	return &AnonymousTable{rows: make([]anonymousClient, sets*rowsPerSet), hash: hash}
@@ -67,8 +67,7 @@ func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) Q
 	return result
 }
 
-// denyBy denies a request that fits into the quota of its client, but not into that of the client's network. The
-// windows are still those of the client.
+// denyBy denies a request beyond the quota of the client's network. The windows stay the client's.
 func (r *QuotaResult) denyBy(network *QuotaResult) {
 	r.Admitted, r.DenyCode, r.RetryAfter = false, network.DenyCode, network.RetryAfter
 	window, of := &r.Minute, &network.Minute
@@ -88,8 +87,8 @@ func (t *AnonymousTable) row(addr netip.Addr, bits int) *anonymousClient {
 	return row
 }
 
-// Usage returns both quota windows (day and minute) of an address without charging a request. Admitted says whether one
-// more request would be admitted.
+// Usage returns both quota windows (day and minute) of an address without charging a request. Admitted tells whether
+// one more request would be admitted.
 func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
 	row, _ := t.find(addr, clientNetworks(addr)[0].bits)
 	if row == nil {
@@ -98,7 +97,7 @@ func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) Q
 	return row.quotaResult(now, quota)
 }
 
-// Refund takes back one request of an address. admittedAt is the clock reading with which the request was admitted.
+// Refund takes back one request of an address. admittedAt is the clock reading of its admission.
 func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
 	for _, n := range clientNetworks(addr) {
 		row, _ := t.find(addr, n.bits)
@@ -119,7 +118,7 @@ func (c *anonymousClient) quotaResult(now ClockReading, quota Quota) QuotaResult
 	return quotaResultOf(day, c.minute.window(quota.Minute, now), now.Wall)
 }
 
-// find returns the row of a prefix of an address, or else the row that the prefix may replace.
+// find returns the row of an address's prefix, or else a row to replace.
 func (t *AnonymousTable) find(addr netip.Addr, bits int) (row, free *anonymousClient) {
 	key := prefixKey(addr, bits)
 	sets := uint64(len(t.rows) / rowsPerSet)

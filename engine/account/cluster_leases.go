@@ -8,7 +8,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A quota lease is a part of an account's daily quota that one node takes with one event in the log and then spends in
+// A quota lease is a part of an account's daily quota. One node takes it with one event in the log and spends it in
 // memory. Monotonic time is ClockReading.Monotonic. Quota leases in a cluster follow three rules:
 //
 //  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after NextLease has decided it, in
@@ -27,19 +27,19 @@ import (
 // A node may decide a lease before it has applied an event that precedes the lease in the log. Such a lease is void,
 // and the caller must abort it (AbortLease). Therefore the leases of a day never exceed its quota.
 const (
-	// LeaseSpan is the time for which a node of a cluster may spend a lease.
+	// LeaseSpan is the maximum time for spending a lease in a cluster.
 	LeaseSpan = time.Minute
-	// clockRateMargin is the extra time for which other nodes count a lease, because clocks run at slightly different
+	// clockRateMargin lengthens the time for which other nodes count a lease, because clocks run at slightly different
 	// rates.
 	clockRateMargin = time.Second
 )
 
-// recentUntil returns the monotonic time until which other nodes count RecentAdmitted (the requests that the node
-// admitted before the event).
+// recentUntil returns the monotonic time until which other nodes count RecentAdmitted (requests admitted before the
+// event).
 func (s *LeaseState) recentUntil() time.Duration { return s.Monotonic + MinuteSpan + clockRateMargin }
 
-// countUntil returns the monotonic time until which other nodes count Count (the requests that the node could spend
-// after the event).
+// countUntil returns the monotonic time until which other nodes count Count (requests that could be spent after the
+// event).
 func (s *LeaseState) countUntil() time.Duration {
 	return s.Monotonic + LeaseSpan + MinuteSpan + clockRateMargin
 }
@@ -57,11 +57,11 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 	return sum
 }
 
-// SetNode says which node of the cluster this process is. It must be called after Resume.
+// SetNode sets this process's node of the cluster. Call it after Resume.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces the LeaseState of a node, or removes it if lease is empty. It also removes all leases that were
-// taken before the cluster was formed, because their unspent requests are part of the first lease in the cluster.
+// setNodeLease replaces a node's LeaseState, or removes it if lease is empty. It also removes all leases from before
+// the cluster, because their unspent requests are part of the first lease in the cluster.
 func (a *Account) setNodeLease(lease LeaseState) {
 	a.leases = nil
 	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
@@ -98,9 +98,8 @@ func (l nodeLeases) othersAdmittedMax(node engine.NodeID, now time.Duration) int
 	return sum
 }
 
-// resumeNodeLeases completes a replay of the log for the leases in a cluster. The log does not show the age of these
-// leases. Therefore leases of other nodes count as if they were taken now, and requests that this node may have
-// admitted count as admitted now.
+// resumeNodeLeases completes a replay for the leases in a cluster. The log does not show their age. Therefore other
+// nodes' leases count as taken now, and this node's possibly admitted requests count as admitted now.
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
@@ -114,8 +113,7 @@ func (a *Account) resumeNodeLeases(now ClockReading) {
 	}
 }
 
-// clusterMinute returns the limit of a minute and its current use. In a cluster the use includes the requests of other
-// nodes.
+// clusterMinute returns the limit of a minute and its current use, including requests of other nodes.
 func (a *Account) clusterMinute(limit int, now ClockReading) Window {
 	w := a.minute.window(limit, now)
 	others := a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
@@ -155,10 +153,10 @@ func (a *Account) leftBy(now, later time.Duration) int {
 	return sum
 }
 
-// ApplyRemote changes the account by an event that another process wrote to the log: another node, or this node before
-// a restart. now is the time at which the event arrived. If decisions of this process are not in the log yet, they were
-// made without that event. The caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay
-// calls Apply for all events, and then Resume.
+// ApplyRemote changes the account by an event of another process: another node, or this node before a restart. now is
+// the time of its arrival. Decisions of this process that are not in the log yet were made without that event. The
+// caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay calls Apply for all events, and
+// then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:

@@ -7,8 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayCounter counts the events of one day: the latest day that it has seen. If the clock is set back, later events
-// still count for that day.
+// DayCounter counts the events of the latest day seen. If the clock is set back, later events still count for that day.
 type DayCounter struct {
 	Day   engine.Date
 	Count int32
@@ -28,14 +27,14 @@ func (c *DayCounter) add(day engine.Date) {
 	c.Count++
 }
 
-// counterMinutes is one more than the minutes of an hour, because the current minute is incomplete.
+// counterMinutes is one more than an hour's minutes, because the current minute is incomplete.
 const counterMinutes = 61
 
-// HourCounter counts events of the last hour by minutes of monotonic time (ClockReading.Monotonic). Minute i is in
+// HourCounter counts the events of the last hour by minutes of monotonic time (ClockReading.Monotonic). Minute i is in
 // Counts[i % 61].
 type HourCounter struct {
 	Counts [counterMinutes]uint16
-	Newest int64 // newest minute that was counted
+	Newest int64 // newest counted minute
 }
 
 func monotonicMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
@@ -56,7 +55,7 @@ func (c *HourCounter) add(now time.Duration) {
 	}
 }
 
-// oldest returns the first minute that total includes.
+// oldest returns the first minute in total.
 func (c *HourCounter) oldest(now time.Duration) int64 {
 	return max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1)
 }

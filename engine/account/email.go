@@ -25,8 +25,8 @@ type Email struct{ lower string }
 
 // emailForm returns the expression for addresses, which is compiled at the first login.
 var emailForm = sync.OnceValue(func() *regexp.Regexp {
-	// Four characters that RFC 5322 allows are not accepted: mail servers have used '!' and '%' to route mail through
-	// third parties, and '|' and '`' to start programs.
+	// Four characters of RFC 5322 are not accepted: mail servers have used '!' and '%' to route mail through third
+	// parties, and '|' and '`' to start programs.
 	const atom, label = "[0-9A-Za-z#$&'*+/=?^_{}~-]+", "[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?"
 	return regexp.MustCompile("^" + atom + "([.]" + atom + ")*@(" + label + "[.])+" + label + "$")
 })
@@ -59,8 +59,8 @@ func (e Email) ID() EmailID {
 	return NewEmailID(sha256.Sum256([]byte(e.lower)), e.lower[:1]+"…@…"+e.lower[strings.LastIndexByte(e.lower, '.'):])
 }
 
-// EmailID is the stored form of an address: a digest to compare, and a mask to show in lists and logs. The address
-// itself is never stored. Danger: a reader of the log can test whether it contains a given address.
+// EmailID is the stored form of an address: a digest for comparison, and a mask for lists and logs. The address itself
+// is never stored. Danger: a reader of the log can test whether it contains a given address.
 type EmailID struct {
 	digest Digest
 	mask   unique.Handle[string]

@@ -10,7 +10,7 @@ import (
 // KeyNoticeMin is the minimum time from an announcement until API keys are required.
 const KeyNoticeMin = 14 * 24 * time.Hour
 
-// KeyPolicy has the time from which every request needs an API key. The zero value means never.
+// KeyPolicy is the time from which every request needs an API key. The zero value means never.
 type KeyPolicy struct {
 	AnnouncedAt time.Time `json:"announcedAt,omitzero"`
 	RequiredAt  time.Time `json:"requiredAt,omitzero"`
@@ -26,8 +26,8 @@ type AnnouncementWithdrawn struct {
 	By string
 }
 
-// Pending reports whether keys will be required at a later time. Until then every response has the headers Deprecation,
-// Sunset and Link.
+// Pending reports whether keys will be required later. Until then every response has the headers Deprecation, Sunset
+// and Link.
 func (p KeyPolicy) Pending(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && now.Before(p.RequiredAt)
 }
@@ -37,7 +37,7 @@ func (p KeyPolicy) Required(now time.Time) bool {
 	return !p.RequiredAt.IsZero() && !now.Before(p.RequiredAt)
 }
 
-// Announce returns the event that makes keys required from requiredAt, which is rounded down to a second.
+// Announce returns the event that requires keys from requiredAt, rounded down to a second.
 func (p KeyPolicy) Announce(requiredAt, now time.Time, by string) (*Announced, error) {
 	requiredAt, now = plainUTC(requiredAt).Truncate(time.Second), plainUTC(now)
 	if p.Required(now) {

@@ -2,9 +2,9 @@ package account
 
 import "time"
 
-// leaseMergeSpan is a span of monotonic time (ClockReading.Monotonic). A quota lease is a part of an
-// account's daily quota that is taken with one event in the log and then spent in memory. All leases in one span are
-// merged into one LeaseState. This bounds the number of LeaseStates when each request has its own lease.
+// leaseMergeSpan is the span of monotonic time (ClockReading.Monotonic) in which all quota leases are merged into one
+// LeaseState. This bounds the number of LeaseStates when each request has its own lease. (A quota lease is a part of
+// the daily quota, taken with one event in the log and spent in memory.)
 const leaseMergeSpan = 5 * time.Second
 
 // recentLease is a LeaseState without a cluster.
@@ -16,9 +16,8 @@ type recentLease struct {
 // recentLeases are the leases of an account, oldest first.
 type recentLeases []recentLease
 
-// add adds a lease. It drops the leases older than a minute, but keeps the newest of them, because requests of
-// that lease may have been admitted in the last minute. The Unspent of that lease includes the unspent requests of all
-// leases before it.
+// add adds a lease. It drops leases older than a minute except the newest of them, because requests of that lease may
+// have been admitted in the last minute. Its Unspent includes the unspent requests of all earlier leases.
 func (l *recentLeases) add(lease recentLease) {
 	if n := len(*l); n > 0 && (*l)[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
 		(*l)[n-1].at = lease.at
@@ -33,7 +32,7 @@ func (l *recentLeases) add(lease recentLease) {
 	*l = (*l)[:copy(*l, (*l)[first:])]
 }
 
-// admittedMax returns an upper bound of the requests that were admitted in the last minute.
+// admittedMax returns an upper bound of the requests admitted in the last minute.
 func (l recentLeases) admittedMax(now time.Duration) int {
 	first, sum := 0, 0
 	for i, lease := range l {
@@ -69,8 +68,8 @@ func (a *Account) applyLease(e *Leased) {
 	a.keys.setUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn gives the unspent requests back to the day, and removes the leases. The requests that were admitted in
-// the last minute count until they are a minute old.
+// applyReturn gives unspent requests back to the day, and removes the leases. Requests admitted in the last minute
+// still count until they are a minute old.
 func (a *Account) applyReturn(e *Returned) {
 	if e.Granted > 0 {
 		a.days.getOrCreate(e.Day)
@@ -92,9 +91,9 @@ func (a *Account) applyReturn(e *Returned) {
 	a.keys.setUses(e.Uses...)
 }
 
-// Resume completes a replay: it is called after the newest event of the log. now.Monotonic is the newest monotonic
-// time in the log. All leases count as spent, and all requests that may have been admitted in the last minute count
-// as admitted now. So the limits hold even after a crash.
+// Resume completes a replay, after the newest event of the log. now.Monotonic is the newest monotonic time in the log.
+// All leases count as spent, and all requests possibly admitted in the last minute count as admitted now. So the limits
+// hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.leasePending, a.keysPending, a.leaseAskedAt, a.grownLease, a.ownTokens = false, 0, now.Monotonic, 0, nil
@@ -103,9 +102,9 @@ func (a *Account) Resume(now ClockReading) {
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
-// wait for it, or when at most half of the newest one is unspent. The lease never exceeds the day's quota. waiting is
-// the number of requests that wait; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply
-// or AbortLease.
+// wait for it, or when at most half of the newest one is unspent. It never exceeds the day's quota. waiting is the
+// number of waiting requests; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
+// AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
@@ -135,8 +134,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
 }
 
-// LeaseLow reports whether requests will soon wait for the lease that NextLease has returned: the unspent ones are at
-// most an eighth of it.
+// LeaseLow reports whether requests will soon wait for NextLease's lease: at most an eighth of it is unspent.
 func (a *Account) LeaseLow(now ClockReading) bool {
 	size := a.grownLease
 	if a.node != 0 {
@@ -145,12 +143,12 @@ func (a *Account) LeaseLow(now ClockReading) bool {
 	return a.spendable(a.days.get(a.today(now)), now) <= size/8
 }
 
-// LeaseGrownMax is the largest size of a lease that has grown (decision L1).
+// LeaseGrownMax is the maximum size of a grown lease (decision L1).
 const LeaseGrownMax = 256
 
-// nextLeaseSize returns the size of the next lease: twice the newest one if that was asked for within the last second,
-// and otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most
-// one lease (decision L1). A lease that has grown is at most a tenth of the requests that are left of the day.
+// nextLeaseSize returns the size of the next lease: twice the newest one if that was requested within the last second,
+// otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most one
+// lease (decision L1). A grown lease is at most a tenth of the day's remaining requests.
 func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 	if a.grownLease == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
 		return initial
@@ -169,7 +167,7 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 	return &lease
 }
 
-// AbortLease must be called if the event of NextLease will not become durable.
+// AbortLease must be called if NextLease's event will not become durable.
 func (a *Account) AbortLease() {
 	a.leasePending = false
 	if t := a.ownTokens; t != nil {
@@ -178,9 +176,9 @@ func (a *Account) AbortLease() {
 	}
 }
 
-// Refund takes back one request. admittedAt is the clock reading of its admission, from WithDay. If the request was
-// admitted before the newest NextLease, it can be spent again only after the next lease, which writes the refund to the
-// log. Otherwise more requests could be admitted in a minute than the log shows.
+// Refund takes back one request. admittedAt is the clock reading of its admission, from WithDay. A request admitted
+// before the newest NextLease can be spent again only after the next lease, which writes the refund to the log.
+// Otherwise more requests could be admitted in a minute than the log shows.
 func (a *Account) Refund(admittedAt ClockReading) {
 	a.minute.refund(admittedAt)
 	switch count := a.days.find(admittedAt.today()); {
@@ -195,9 +193,9 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	}
 }
 
-// Return returns the event that gives back unspent requests, or nil if there is nothing to record. After it the next
-// request needs another lease. The caller must then call Apply or AbortReturn. Danger: a lease that is being written to
-// the log is not given back; wait for it first.
+// Return returns the event that gives back unspent requests, or nil if there is nothing to record. The next request
+// then needs another lease. The caller must call Apply or AbortReturn. Danger: a lease being written to the log is not
+// given back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	day := a.today(now)

@@ -13,8 +13,8 @@ import (
 // Requester is the client of a request for a login code or of a login attempt.
 type Requester struct {
 	Address netip.Addr
-	// Browser is the digest of a random id that only the browser knows. A code that a browser has requested can be used
-	// only by this browser, so that others can't use up its tries. Zero: the request is not from a browser.
+	// Browser is the digest of a random id known only to the browser. A code requested by a browser works only there,
+	// so that others can't use up its tries. Zero: the request is not from a browser.
 	Browser Digest
 }
 
@@ -22,11 +22,11 @@ type Requester struct {
 const (
 	clientCodesHourMax = 30 // requests for a login code
 	clientTriesHourMax = 60 // login attempts
-	// frequentUses is the number of code requests and login attempts of a network on one day from which on it is
-	// frequent. Frequent networks get only a part of the limits that all clients share, see Registry.share.
+	// frequentUses is the number of code requests and login attempts in a day at which a network is frequent. Frequent
+	// networks get only a part of the limits shared by all clients; see Registry.share.
 	frequentUses = 4
 	clientsMax   = 1 << 16
-	clientsKept  = clientsMax * 3 / 4 // number of clients that evict keeps
+	clientsKept  = clientsMax * 3 / 4 // number of clients kept by evict
 )
 
 // loginClient counts the login requests of one client address or network.
@@ -34,7 +34,7 @@ type loginClient struct {
 	codes, tries HourCounter
 	// Only of the widest network of a client:
 	uses  DayCounter            // code requests and login attempts
-	mails map[Digest]DayCounter // mails that it has asked for, by the digest of their address
+	mails map[Digest]DayCounter // requested mails, by the digest of their address
 }
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
@@ -42,11 +42,11 @@ func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest
 // loginClients is a table of at most clientsMax clients and networks, in memory only.
 type loginClients map[netip.Prefix]*loginClient
 
-// clientNetwork is a prefix of an address. It may do as much as a number of clients; 0 means that it has no limit.
+// clientNetwork is a prefix of an address. Its limit is that of a number of clients; 0 means no limit.
 type clientNetwork struct{ bits, clients int }
 
-// clientNetworks returns the prefixes by which an address is counted: the client itself first (see ClientPrefix), then
-// wider networks. The holder of an IPv6 /48 has 65,536 /64s.
+// clientNetworks returns the counted prefixes of an address: the client itself first (see ClientPrefix), then wider
+// networks. The holder of an IPv6 /48 has 65,536 /64s.
 func clientNetworks(addr netip.Addr) []clientNetwork {
 	if addr.Unmap().Is4() {
 		return ipv4Networks[:]
@@ -82,13 +82,12 @@ func networkPrefix(addr netip.Addr, bits int) netip.Prefix {
 	return prefix
 }
 
-// ClientPrefix returns the prefix by which clients are counted: the /32 of an IPv4 address, or the /64 of an IPv6
-// address.
+// ClientPrefix returns the prefix of one client: the /32 of an IPv4 address, or the /64 of an IPv6 address.
 func ClientPrefix(addr netip.Addr) netip.Prefix {
 	return networkPrefix(addr, clientNetworks(addr)[0].bits)
 }
 
-// charge counts a request of an address in the counter that of selects. It returns an error if the client or one of its
+// charge counts a request of an address in the counter selected by of. It returns an error if the client or one of its
 // networks is at the limit.
 func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter, limit int, now ClockReading) error {
 	for _, n := range clientNetworks(addr) {
@@ -121,7 +120,7 @@ func (t loginClients) network(addr netip.Addr) *loginClient {
 	return t[networkPrefix(addr, networks[len(networks)-1].bits)]
 }
 
-// mailsOf returns the mails to an e-mail address that the network of a client has asked for today.
+// mailsOf returns the number of mails to an e-mail address requested today by a client's network.
 func (t loginClients) mailsOf(addr netip.Addr, email EmailID, today engine.Date) int {
 	if c := t.network(addr); c != nil {
 		return c.mails[email.digest].on(today)
@@ -144,7 +143,7 @@ func (t loginClients) addMail(addr netip.Addr, email EmailID, today engine.Date)
 	c.mails[email.digest] = n
 }
 
-// forgetMails lets every network ask for codes of an address again.
+// forgetMails lets every network request codes for an address again.
 func (t loginClients) forgetMails(email EmailID) {
 	for _, c := range t {
 		delete(c.mails, email.digest)
@@ -161,8 +160,7 @@ func (t loginClients) get(prefix netip.Prefix) *loginClient {
 	return c
 }
 
-// evict removes the least recently used quarter of a full table. It would be slow to search the table for each new
-// client.
+// evict removes the least recently used quarter of a full table. Searching the table for each new client would be slow.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return

@@ -13,28 +13,27 @@ const (
 	MinuteLimitDefault = 60
 	// MinuteSpan is the length of the minute window.
 	MinuteSpan = time.Minute
-	// LeaseSizeDefault is the default number of requests of a quota lease: the part of a daily quota that is taken with
-	// one event in the log and then spent in memory.
+	// LeaseSizeDefault is the default number of requests of a quota lease: a part of a daily quota, taken with one
+	// event in the log and spent in memory.
 	LeaseSizeDefault = 16
-	// daysKept is the number of days for which an account has counts. Two are enough, but after a jump of the clock there
-	// can be more.
+	// daysKept is the number of days with counts in an account. Two are enough, but a jump of the clock can add more.
 	daysKept = 8
 )
 
-// Quota is the number of requests that a caller may make on a day and in any minute.
+// Quota is the maximum number of requests of a caller on a day and in any minute.
 type Quota struct{ Day, Minute int }
 
-// DefaultQuota returns the quota that the API specification states.
+// DefaultQuota returns the quota in the API specification.
 func DefaultQuota() Quota { return Quota{DayLimitDefault, MinuteLimitDefault} }
 
-// Window is one limit and its current use, as response headers describe it.
+// Window is one limit and its current use, as in response headers.
 type Window struct {
 	Limit     int       `json:"limit"`
 	Remaining int       `json:"remaining"`
 	Reset     time.Time `json:"resetAt"` // time at which Remaining increases next
 }
 
-// QuotaResult says whether a request fits into both quota windows: the day and the minute.
+// QuotaResult tells whether a request fits into both quota windows: the day and the minute.
 type QuotaResult struct {
 	Admitted    bool
 	DenyCode    engine.Code // if denied: CodeRateLimited, CodeQuotaExceeded, or the reason why the key is not valid
@@ -42,8 +41,8 @@ type QuotaResult struct {
 	RetryAfter  time.Duration // if denied: the time until both windows have room
 }
 
-// TighterWindow returns the window for the X-RateLimit headers. That is the window that denied the request. If none
-// did, it is the window with fewer requests remaining or, if they are equal, the one that resets later.
+// TighterWindow returns the window for the X-RateLimit headers: the one that denied the request. For an admitted
+// request it is the one with fewer requests remaining or, if equal, with the later reset.
 func (r *QuotaResult) TighterWindow() Window {
 	switch {
 	case r.DenyCode == engine.CodeQuotaExceeded:
@@ -57,7 +56,7 @@ func (r *QuotaResult) TighterWindow() Window {
 }
 
 // quotaResultOf checks whether one more request fits into both windows. If it fits into neither, DenyCode is for the
-// window that resets later, so that it agrees with the headers and with RetryAfter.
+// window that resets later, to agree with the headers and with RetryAfter.
 func quotaResultOf(day, minute Window, now time.Time) QuotaResult {
 	r := QuotaResult{Admitted: true, Day: day, Minute: minute}
 	if minute.Remaining == 0 {
@@ -74,9 +73,9 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Monotonic is the monotonic
-// time: a monotonic clock that counts the total time for which nodes have run on this log. It does not depend on the
-// wall clock. After a restart it continues from its newest value in the log.
+// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Monotonic is the total running
+// time of nodes on this log, from a monotonic clock. It does not depend on the wall clock. After a restart it continues
+// from its newest value in the log.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
@@ -84,8 +83,8 @@ type ClockReading struct {
 	Day engine.Date
 }
 
-// dayOf returns the day to which requests, login codes and login attempts at a time count. It is the only place that
-// knows it: the day of Santo Domingo, on every node.
+// dayOf returns the day to which requests, login codes and login attempts at a time count: the day in Santo Domingo, on
+// every node. No other function decides this.
 func dayOf(t time.Time) engine.Date { return engine.DateOf(t) }
 
 // endOf returns the time at which a day ends and its counts begin again.
@@ -103,7 +102,7 @@ func (c ClockReading) today() engine.Date {
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // minuteWindow is an exact sliding window: the monotonic times of the requests admitted in the last 60 seconds, oldest
-// first. Expired times stay at the front until they are half of the list. So the cost of a request does not depend on
+// first. Expired times stay at the front until they are half of the list, so the cost of a request does not depend on
 // the limit.
 type minuteWindow struct {
 	admitted []time.Duration
@@ -127,7 +126,7 @@ func (m *minuteWindow) at(i int) time.Duration {
 	return m.active()[i-m.restored]
 }
 
-// leftBy returns how many requests of the window will have left it by a time.
+// leftBy returns how many requests will have left the window by a later time.
 func (m *minuteWindow) leftBy(later time.Duration) int {
 	active := m.active()
 	sum, found := slices.BinarySearch(active, later-MinuteSpan)
@@ -169,8 +168,8 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 	return Window{Limit: limit, Remaining: max(0, limit-count), Reset: now.Wall.Add(MinuteSpan - (now.Monotonic - admittedAt))}
 }
 
-// refund removes the request that was admitted at exactly the given time. It must be that request, because the others
-// in the window expire at other times.
+// refund removes the request admitted at exactly the given time. Another request would not do, because it expires at
+// another time.
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Monotonic); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
@@ -184,7 +183,7 @@ func (m *minuteWindow) shrink(now ClockReading) {
 	}
 }
 
-// dayCount counts the requests of one day. Only leased, the number of requests that leases took, is in the log.
+// dayCount counts the requests of one day. Only leased (requests taken by leases) is in the log.
 type dayCount struct {
 	day      engine.Date
 	granted  int32 // part of leased that is of a grant of the day, and of no event of the account
@@ -199,7 +198,7 @@ func (c dayCount) unspent() int { return c.leased - c.spent }
 
 func (c dayCount) charged() int { return c.spent - c.refunded }
 
-// dayCounts has a dayCount for each day of which requests were leased. A dropped day must never be counted again. Only
+// dayCounts contains a dayCount for each day with leased requests. A dropped day must never be counted again. Only
 // events add and drop days, so that a replay has the same result.
 type dayCounts struct {
 	counts      []dayCount  // by day
