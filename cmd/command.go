@@ -19,11 +19,10 @@ import (
 	"github.com/tasard/tasard/cmd/sources"
 )
 
-// commands makes and runs the commands of tasard. Process is the environment in which they run: arguments, variables,
-// streams, clock.
+// commands makes and runs the commands of tasard. Process is their environment: arguments, variables, streams, clock.
 type commands struct{ *process.Process }
 
-// run runs the command that the arguments name, and returns the exit code. When ctx ends, the command stops in an
+// run runs the command named in the arguments, and returns the exit code. When ctx ends, the command stops in an
 // orderly way.
 func (p *commands) run(ctx context.Context) int {
 	stdout := &terminal.ErrWriter{W: p.Stdout}

@@ -44,7 +44,7 @@ const (
 type demoOptions struct {
 	*command.Serve // if Config.Dir is "", the demo uses a temporary directory
 	step           time.Duration
-	faults         []string // values of --break: a source, and the fault that its simulated site gets
+	faults         []string // values of --break: a source and the fault of its simulated site
 	market         *simulated.Market
 }
 
@@ -74,8 +74,8 @@ temporary files.`,
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringArrayVar(&o.faults, "break", nil, "inject a fault into a source, as `SOURCE=FAULT`, such as bhd-site=zeros; repeatable")
-			// Here, --data can be given only on the command line. A variable TASARD_DATA is meant for serve, and the
-			// demo must not fill that directory with made-up rates.
+			// Here, only the command line can set --data. A variable TASARD_DATA is meant for serve, and the demo must
+			// not fill that directory with made-up rates.
 			flags.Var(command.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.demo(ctx, &o) },
@@ -130,14 +130,14 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 	return errors.Join(err, n.Close(ctx))
 }
 
-// demoReference returns the institutions and currencies of the program, with simulated sources instead of its real
-// ones. The IDs of these sources mark every rate as made up.
+// demoReference returns the program's institutions and currencies, with simulated sources in place of the real ones.
+// The IDs of these sources mark every rate as made up.
 func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
-// startSite starts the simulated sites with the injected faults. It redirects all connections that this process makes
-// to sources: they go to the simulated sites.
+// startSite starts the simulated sites with the injected faults. It redirects all of this process's connections to
+// sources there.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
 	for _, text := range o.faults {
@@ -189,8 +189,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source has been fetched. It waits at most a few seconds, because a source with an
-// injected fault may never respond.
+// awaitFirstFetch waits until every source has been fetched, up to a few seconds: a source with an injected fault may
+// never respond.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
@@ -214,7 +214,7 @@ func allFetched(sources []collectors.Health) bool {
 	})
 }
 
-// acceptedCount returns how many rates were accepted at the newest scheduled time (slot) of each source, in total.
+// acceptedCount returns the number of rates accepted at each source's newest scheduled time (slot), in total.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {
@@ -223,8 +223,8 @@ func acceptedCount(sources []collectors.Health) int {
 	return sum
 }
 
-// advanceMarket changes the rates of the simulated market after each o.step, until ctx ends. The node fetches the new
-// rates at its next scheduled time (slot).
+// advanceMarket changes the simulated rates every o.step, until ctx ends. The node fetches them at its next scheduled
+// time (slot).
 func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptions, log *slog.Logger) error {
 	ticker := time.NewTicker(o.step)
 	defer ticker.Stop()
@@ -245,8 +245,8 @@ func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
 	return receipt.Accepted, nil
 }
 
-// lastDemoDay returns the newest day of the history in the data directory, or zero if there is no history. It returns
-// an error if the directory has rates of real sources.
+// lastDemoDay returns the newest day of history in the data directory, or zero if there is none. It returns an error if
+// the directory contains rates of real sources.
 func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
 	states, err := datadir.States(ctx, n.System())
 	if err != nil {

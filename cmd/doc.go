@@ -1,5 +1,5 @@
-// Package cmd is the command tree of tasard, the Dominican exchange-rate node. Run runs the command that the
-// arguments of the process name.
+// Package cmd is the command tree of tasard, the Dominican exchange-rate node. Run runs the command named in the
+// process's arguments.
 //
 // A command is a file here, or a package below this one if it is large:
 //

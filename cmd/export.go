@@ -18,11 +18,11 @@ import (
 	"github.com/tasard/tasard/collectors"
 )
 
-// exportOptions are the flags of tasard export. The command exports observations: an observation has the prices that a
-// source gave for one currency of one institution at one time.
+// exportOptions are the flags of tasard export. The command exports observations: a source's prices for one currency of
+// one institution at one time.
 type exportOptions struct {
 	*command.Serve
-	format string // format of the output; "" means the one that the name of the output shows, or csv
+	format string // output format; "" means by the extension of output, or csv
 	output string // path of the output; "" means standard output
 }
 
@@ -83,8 +83,8 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 	return writer.Flush()
 }
 
-// writeOutput calls write, which writes the output. If path is "", write gets stdout. Otherwise write gets a temporary
-// file; when it is complete, it replaces the file at path.
+// writeOutput calls write with the output. If path is "", that is stdout. Otherwise it is a temporary file, which
+// replaces the file at path when complete.
 func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
 	if path == "" {
 		return outputError(write(stdout))

@@ -11,8 +11,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 )
 
-// topics returns the help texts that belong to no command: tasard help TOPIC. Cobra takes commands that can't run for
-// topics.
+// topics returns the help texts without a command: tasard help TOPIC. Cobra treats commands that can't run as topics.
 func topics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "settings", Short: "Flags, variables and the configuration file", Long: `Settings can be flags, environment variables or lines of a TOML file:
@@ -65,11 +64,11 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// groupedFlagsMin is the smallest number of flags that the help of a command divides into groups.
+// groupedFlagsMin is the minimum number of flags for a division into groups in the help of a command.
 const groupedFlagsMin = 15
 
-// usage prints the part of a command's help that comes after the description. It does the same as cobra's own function,
-// but puts flags into groups.
+// usage prints the part of a command's help after the description. It works like cobra's own function, but with flags
+// in groups.
 func usage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	if cmd.IsAdditionalHelpTopicCommand() {
@@ -113,8 +112,8 @@ type flagGroup struct {
 	flags *pflag.FlagSet
 }
 
-// flagGroups divides the flags of a command into the groups of their settings. Fewer than groupedFlagsMin flags are
-// one group.
+// flagGroups divides a command's flags into the groups of their settings. Fewer than groupedFlagsMin flags form one
+// group.
 func flagGroups(all *pflag.FlagSet) (groups []flagGroup) {
 	count := 0
 	all.VisitAll(func(*pflag.Flag) { count++ })

@@ -25,7 +25,7 @@ import (
 
 const (
 	mcpPath          = "/mcp"
-	mcpRetryAfterMax = 10 * time.Second // if the node sends a longer Retry-After, the model gets an error
+	mcpRetryAfterMax = 10 * time.Second // the model gets an error if the node's Retry-After is longer
 	mcpReadMax       = 10 * time.Second // of one request with --http
 )
 

@@ -97,7 +97,7 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
 }
 
-// openMock starts a node with made-up rates. Its errors name the flags that are wrong.
+// openMock starts a node with made-up rates. Its errors name the wrong flags.
 func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	listener, err := node.Listen(o.node.Config.HTTP.Listen, "HTTP.Listen")
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 	return mock, nil
 }
 
-// serverShutdownMax is how long serveUntilDone waits for running requests when ctx has ended.
+// serverShutdownMax limits how long serveUntilDone waits for running requests after the end of ctx.
 const serverShutdownMax = 15 * time.Second
 
 // serveUntilDone serves until ctx ends, then waits for running requests, at most serverShutdownMax.

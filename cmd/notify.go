@@ -14,17 +14,18 @@ import (
 
 const (
 	notifyVariable = "NOTIFY_SOCKET"
-	// keepAliveInterval is the interval between keep-alives, unless the service manager's watchdog needs a shorter one.
+	// keepAliveInterval is the interval between keep-alives, unless the watchdog of the service manager needs a shorter
+	// one.
 	keepAliveInterval = 10 * time.Second
-	// keepAlivesPerTimeout is the number of keep-alives within the timeout of the service manager.
+	// keepAlivesPerTimeout is the number of keep-alives within the service manager's timeout.
 	keepAlivesPerTimeout = 3
-	// responseMax is the time in which the actors, which own the rates, must answer a query.
+	// responseMax is the maximum time for the actors, which own the rates, to answer a query.
 	responseMax = 5 * time.Second
 )
 
 // notifier reports the state of the node to the service manager (sd_notify(3)): ready, reloading, stopping, and
-// keep-alives for its watchdog. It sends keep-alives as long as the actors respond. Slow disks and failing sources do
-// not count, because a restart would not repair them. A nil notifier does nothing.
+// keep-alives for its watchdog. It sends keep-alives while the actors respond. Slow disks and failing sources do not
+// stop them, because a restart would not help. A nil notifier does nothing.
 type notifier struct {
 	node  *node.Node
 	clock func() time.Time
@@ -36,7 +37,7 @@ type notifier struct {
 	done     chan struct{}
 }
 
-// newNotifier starts a notifier, which sends keep-alives until stop. It returns nil if there is no service manager.
+// newNotifier starts a notifier, which sends keep-alives until stop. It returns nil without a service manager.
 func (p *commands) newNotifier(n *node.Node, log *slog.Logger) *notifier {
 	if p.Getenv(notifyVariable) == "" {
 		return nil
@@ -65,7 +66,7 @@ func (t *notifier) send(lines ...string) {
 // ready reports that the node serves requests.
 func (t *notifier) ready(status string) { t.send(daemon.SdNotifyReady, "STATUS="+status) }
 
-// reloading reports that the node reads its files again. The caller must call ready when the node has read them.
+// reloading reports that the node is reading its files again. The caller must call ready afterwards.
 func (t *notifier) reloading() { t.send(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec()) }
 
 func (t *notifier) run() {
@@ -82,8 +83,8 @@ func (t *notifier) run() {
 	}
 }
 
-// keepAlive sends one keep-alive if the actors respond. While the node still reads its log, keepAlive does not query
-// the actors, and asks the service manager for more time to start.
+// keepAlive sends one keep-alive if the actors respond. While the node reads its log, it does not query the actors, and
+// asks the service manager for more start-up time instead.
 func (t *notifier) keepAlive() {
 	var lines []string
 	select {
@@ -103,7 +104,7 @@ func (t *notifier) keepAlive() {
 	}
 }
 
-// responds queries the actors (see responseMax) and reports whether they answered in time. An error is an answer too.
+// responds queries the actors and reports whether they answered within responseMax. An error is an answer too.
 func (t *notifier) responds() bool {
 	start := t.clock()
 	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time matters

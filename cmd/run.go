@@ -18,8 +18,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 )
 
-// Run runs the command that the arguments of the process name, and returns its exit code. The command uses the real
-// environment, streams, clock and random numbers. When ctx ends, the command stops in an orderly way.
+// Run runs the command named in the process's arguments, and returns its exit code. The command uses the real
+// environment, streams, clock and random numbers. When ctx ends, it stops in an orderly way.
 func Run(ctx context.Context) int {
 	p := &commands{&process.Process{
 		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
@@ -59,19 +59,19 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
-// memoryLimit returns GOMEMLIMIT for a heap of this size, unless the operator sets it. Near it the heap is collected
-// more often: without it the garbage of 10,000 slow clients would double what they hold (reliability goal O3: 300 MiB).
-// The data of a large node may fill half of it, or the node would do nothing but collect garbage. A tenth of what the
-// control group allows stays free: above it the kernel would kill the node (reliability goal O8).
+// memoryLimit returns GOMEMLIMIT for a heap of this size, unless the operator sets it. Near the limit the heap is
+// collected more often. Without it the garbage of 10,000 slow clients would double their memory (reliability goal O3:
+// 300 MiB). A large node's data may fill half of the limit; otherwise the node would only collect garbage. A tenth of
+// the control group's memory stays free, because the kernel kills a node above it (reliability goal O8).
 func memoryLimit(heapBytes uint64) int64 {
 	limit := max(272<<20, 2*heapBytes)
-	if allowed, err := memlimit.FromCgroup(); err == nil { // an error says that nothing limits the process
+	if allowed, err := memlimit.FromCgroup(); err == nil { // an error means that nothing limits the process
 		limit = min(limit, allowed-allowed/10)
 	}
 	return int64(limit) //nolint:gosec // a heap is smaller
 }
 
-// raiseMemoryLimit makes room for the accounts and rates that a node has read.
+// raiseMemoryLimit makes room for the accounts and rates read by the node.
 func (p *commands) raiseMemoryLimit() {
 	if p.Getenv("GOMEMLIMIT") != "" {
 		return

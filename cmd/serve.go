@@ -75,7 +75,7 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	if err != nil {
 		return err
 	}
-	codes := terminal.NewLogQueue(p.Stdout) // with --smtp-addr log; nothing waits for their reader either
+	codes := terminal.NewLogQueue(p.Stdout) // with --smtp-addr log; does not block on its reader either
 	defer codes.Close()
 	config.Mail.Print, config.Collect.Deferred = codes, true
 	n, err := node.Open(ctx, config)
@@ -105,7 +105,7 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	return err
 }
 
-// logStart logs which program starts, on which directory, and the addresses on which it listens.
+// logStart logs the program, its directory, and its listen addresses.
 func logStart(log *slog.Logger, c *node.Config, url string) {
 	build, _ := debug.ReadBuildInfo()
 	directory, err := filepath.Abs(c.Dir)
@@ -130,8 +130,8 @@ type serveLoop struct {
 	log      *slog.Logger
 }
 
-// runNode waits until the node is ready and imports the file if there is one. It then makes the node read its files
-// again at each SIGHUP, until the node stops.
+// runNode waits until the node is ready, and imports the file if there is one. Until the node stops, it then makes the
+// node read its files again at each SIGHUP.
 func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) error {
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
@@ -151,7 +151,7 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	if loop.collects {
 		loop.log.Info("collecting begins; a slot that was missed is read now", "sources", len(n.SourceHealth()), "nextSlot", terminal.FormatInstant(engine.NextRefresh(p.Clock())))
 	}
-	n.Collect() // only now, so that the lines above come before those about problems
+	n.Collect() // only now, so that the lines above come before problems
 	loop.notifier.ready(statusLine(n))
 	if loop.file != nil {
 		if err := p.importWhileServing(ctx, n, loop.file, loop.log); err != nil {
@@ -179,8 +179,8 @@ func hangupSignals() (hangups <-chan os.Signal, release func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload makes the node read its files again: certificate, password and definitions of sources. If that fails, reload
-// logs the errors, and the node continues with the old contents.
+// reload makes the node read its files again: certificate, password and source definitions. After a failure it logs the
+// errors, and the node continues with the old contents.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {
@@ -196,8 +196,8 @@ func reload(n *node.Node, log *slog.Logger) {
 	log.Info("reloaded: " + strings.Join(changes, "; "))
 }
 
-// openImport opens the file to import. If the file cannot be opened, a node without data does not start. A node that
-// has data starts nevertheless, and the import reports the error.
+// openImport opens the file to import. If that fails, a node without data does not start. A node with data starts
+// anyway, and the import reports the error.
 func (p *commands) openImport(o *command.Serve) (*input.File, error) {
 	file, err := input.Open(o.ImportFile, p.Stdin)
 	if err == nil {
@@ -209,8 +209,8 @@ func (p *commands) openImport(o *command.Serve) (*input.File, error) {
 	return input.Failed(o.ImportFile, err), nil
 }
 
-// importWhileServing imports a file. It returns when the import has ended or the node stops. The import may wait
-// forever, if the file is a named pipe without a writer.
+// importWhileServing imports a file. It returns when the import has ended or the node stops. The import may block
+// forever on a named pipe without a writer.
 func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
 	importCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -229,8 +229,8 @@ func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *i
 	return importErr
 }
 
-// await waits until events yields a value or is closed, and then returns true. If ctx ends first, it returns false. If
-// the node fails first, it returns false and the error.
+// await returns true when events yields a value or is closed. If ctx ends first, it returns false. If the node fails
+// first, it returns false and the error.
 func await[T any](ctx context.Context, n *node.Node, events <-chan T) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil

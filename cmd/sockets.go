@@ -16,8 +16,7 @@ const (
 	redirectSocket = "redirect"
 )
 
-// takeSockets gives the node the listening sockets that the service manager has opened (sd_listen_fds(3)), if there are
-// any. It returns how many there are.
+// takeSockets passes the service manager's listening sockets (sd_listen_fds(3)) to the node. It returns their number.
 func (p *commands) takeSockets(h *node.HTTP) (count int, err error) {
 	if p.Getenv(socketsVariable) == "" {
 		return 0, nil
