@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,6 +66,24 @@ func TestReaders_KeepPages(t *testing.T) {
 				t.Errorf("%s: reader %d made a page again", step.what, i)
 			}
 			last[i] = ranking
+		}
+	}
+}
+
+// The history of all currencies has the rows of every refresh, also of a second one on the same day.
+func TestReaders_HistoryOfAllCurrenciesAfterEachRefresh(t *testing.T) {
+	clock := &testClock{Now: noon}
+	s := startWithReaders(t, 2, Config{Journal: &memoryJournal{}, Clock: clock.Read})
+	today := engine.DateOf(noon)
+	for i, currency := range []string{"USD", "EUR", "USD"} {
+		clock.advance(time.Hour)
+		observe(t, s, saying("a", clock.Read(), currency, "57", fmt.Sprint(60+i), "popular"))
+		for range 2 * len(s.readers) { // each reader answers
+			page, err := s.History(engine.HistoryQuery{PageRequest: engine.PageRequest{Limit: 10}, From: today, To: today})
+			isNew := func(e engine.HistoryEntry) bool { return e.Sell.String() == fmt.Sprint(60+i) }
+			if err != nil || !slices.ContainsFunc(page.Items, isNew) {
+				t.Fatalf("after refresh %d: %v, %v", i+1, page.Items, err)
+			}
 		}
 	}
 }
