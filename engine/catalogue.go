@@ -91,7 +91,7 @@ type Catalogue struct {
 var catalogueJSON string
 
 var defaultCatalogue = sync.OnceValue(func() *Catalogue {
-	catalogue, err := new(Catalogue).extend(strings.NewReader(catalogueJSON), "catalogue.json", true)
+	catalogue, err := new(Catalogue).Extend(strings.NewReader(catalogueJSON), "catalogue.json")
 	if err != nil {
 		panic("engine: the embedded catalogue is damaged: " + err.Error())
 	}
@@ -123,7 +123,7 @@ func (c *Catalogue) extend(r io.Reader, name string, tested bool) (*Catalogue, e
 	extended := &Catalogue{
 		institutions: cloned(c.institutions), currencies: cloned(c.currencies), sources: cloned(c.sources),
 	}
-	if err := extended.read(r, name, tested); err != nil {
+	if err := extended.read(r, name); err != nil {
 		return nil, err
 	}
 	extended.institutionList = sortedValues(extended.institutions)

@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/net/publicsuffix"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/values"
@@ -43,12 +47,20 @@ type definitionFile struct {
 // several keys at once. The error has all problems, each with the place of the key. tested means that the file is
 // built in and a test has compared it with the schema, which takes ten times as long as reading it.
 func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile, error) {
+	p := &problems{jsonfile.Problems{File: name}}
 	if !tested {
-		if err := schema().Check(name, text, fileBytesMax); err != nil {
+		value, err := jsonfile.Read(name, text, fileBytesMax)
+		if err != nil {
+			return nil, err
+		}
+		p.CheckTexts("", value)
+		if invalid := (*jsonschema.ValidationError)(nil); errors.As(schema().Validate(value), &invalid) {
+			p.addInvalid(invalid)
+		}
+		if err := p.Err(); err != nil {
 			return nil, err
 		}
 	}
-	p := &problems{jsonfile.Problems{File: name}}
 	d := &Definition{
 		Priority: engine.PriorityDefault, Kind: engine.Commercial, Channel: engine.Unspecified, DecimalsMax: decimalsLimit,
 		Expiry: Expiry{AfterCheck: engine.LifetimeDefault},
@@ -96,13 +108,75 @@ type problems struct{ jsonfile.Problems }
 // addf adds a problem; see jsonfile.Problems.
 func (p *problems) addf(place, format string, args ...any) { p.Addf(place, format, args...) }
 
+// addInvalid adds the problems that the schema has found.
+func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
+	names, isName := invalid.ErrorKind.(*kind.PropertyNames)
+	for _, cause := range invalid.Causes {
+		if !isName {
+			p.addInvalid(cause)
+		}
+	}
+	if len(invalid.Causes) > 0 && !isName {
+		return
+	}
+	place := ""
+	for _, step := range invalid.InstanceLocation {
+		if _, err := strconv.Atoi(step); err == nil {
+			place += "[" + step + "]"
+		} else {
+			place += "." + step
+		}
+	}
+	switch problem := invalid.ErrorKind.(type) {
+	case *kind.Required:
+		for _, key := range problem.Missing {
+			p.Addf(place, "%s is missing", key)
+		}
+	case *kind.AdditionalProperties:
+		p.Addf(place, "unknown key %q", strings.Join(problem.Properties, ", "))
+	case *kind.PropertyNames:
+		// The library says no place of names.
+		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
+			p.Addf("", "unknown key %q", names.Property)
+		} else {
+			p.Addf("", "the name of a header, %.40q, has other characters than letters, digits and hyphens", names.Property)
+		}
+	case *kind.Format:
+		p.Addf(place, "%w", problem.Err)
+	default:
+		p.Addf(place, "%s", problem.LocalizedString(message.NewPrinter(language.English)))
+	}
+}
+
+// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, and does not find it
+// again if the working directory has a blank or a character outside ASCII.
+const schemaURL = "https://tasard.example/definition.schema.json"
+
 // schema returns the compiled schema of definition files. Its formats check what needs a parser.
-var schema = sync.OnceValue(func() *jsonfile.Schema { return jsonfile.MustCompile(Schema(), formats()) })
+var schema = sync.OnceValue(func() *jsonschema.Schema {
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	for name, check := range formats() {
+		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(value any) error {
+			if text, isText := value.(string); isText && text != "" {
+				return check(text)
+			}
+			return nil
+		}})
+	}
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err == nil {
+		err = compiler.AddResource(schemaURL, text)
+	}
+	if err != nil {
+		panic("source: " + err.Error()) // impossible: it is embedded, and tested
+	}
+	return compiler.MustCompile(schemaURL)
+})
 
 // formats returns the formats that the schema names.
-func formats() jsonfile.Formats {
-	all := engine.FileFormats()
-	maps.Copy(all, jsonfile.Formats{
+func formats() map[string]func(text string) error {
+	return map[string]func(text string) error{
 		"selector": func(text string) error {
 			return wantIf(markup.IsSelector(text), "%.80q is not a CSS selector; check its brackets and quotes", text)
 		},
@@ -129,8 +203,11 @@ func formats() jsonfile.Formats {
 			return wantIf(fs.ValidPath(text) && text != "." && !strings.Contains(text, `\`),
 				"is not a file below this directory; write it with /, without .. and without a / at the start")
 		},
-	})
-	return all
+		"web-address":    engine.CheckWebAddress,
+		"duration-of-go": engine.CheckLifetime,
+		"day":            func(text string) error { _, err := engine.ParseDate(text); return err },
+		"decimal":        func(text string) error { _, err := engine.ParseDecimal(text); return err },
+	}
 }
 
 func wantIf(ok bool, format string, args ...any) error {

@@ -1,5 +1,4 @@
-// Package jsonfile reads the JSON files that operators write: catalogues of institutions, and definitions of sources. A
-// JSON schema says what a file may have, and formats check the texts in it that need a parser.
+// Package jsonfile reads the JSON files that operators write: catalogues of institutions, and definitions of sources.
 //
 // The error has all problems of a file, each with its place, such as pages[0].requests[1].url. Repeated keys, unknown
 // keys and characters that do not belong into a text are problems too: they are the mistakes of files that are written

@@ -7,80 +7,39 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
-// Formats are the formats that a schema names, which check texts that need a parser. Empty texts are not checked.
-type Formats map[string]func(text string) error
-
-// Schema is a compiled schema.
-type Schema struct{ compiled *jsonschema.Schema }
-
-// MustCompile compiles a schema that is embedded in the program.
-func MustCompile(text []byte, formats Formats) *Schema {
-	// It must be absolute: the library makes a file URL of a relative one, and does not find it again if the working
-	// directory has a blank or a character outside ASCII.
-	const address = "https://tasard.example/file.schema.json"
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	for name, check := range formats {
-		compiler.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(value any) error {
-			if text, isText := value.(string); isText && text != "" {
-				return check(text)
-			}
-			return nil
-		}})
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err == nil {
-		err = compiler.AddResource(address, value)
-	}
-	if err != nil {
-		panic("jsonfile: " + err.Error()) // impossible: it is embedded, and tested
-	}
-	return &Schema{compiler.MustCompile(address)}
-}
-
-// Check returns all problems of a file of at most bytesMax bytes.
-func (s *Schema) Check(name string, text []byte, bytesMax int) error {
-	value, err := read(text, bytesMax)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	p := Problems{File: name}
-	p.checkTexts("", value)
-	if invalid := (*jsonschema.ValidationError)(nil); errors.As(s.compiled.Validate(value), &invalid) {
-		p.addInvalid(invalid)
-	}
-	slices.SortFunc(p.all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // the library has no order
-	return p.Err()
-}
-
-// read returns the value of a JSON text. Unlike encoding/json, it reports repeated keys.
-func read(text []byte, bytesMax int) (any, error) {
+// Read returns the value of a file of at most bytesMax bytes, with numbers as json.Number. Unlike encoding/json, it
+// reports repeated keys.
+func Read(name string, text []byte, bytesMax int) (value any, err error) {
 	switch {
 	case len(text) > bytesMax:
-		return nil, fmt.Errorf("the file is longer than %d bytes; shorten it", bytesMax)
+		err = fmt.Errorf("the file is longer than %d bytes; shorten it", bytesMax)
 	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")):
-		return nil, errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
+		err = errors.New("the file begins with a byte order mark; save it as UTF-8 without one")
 	case !utf8.Valid(text):
-		return nil, errors.New("the file is not UTF-8; save it as UTF-8")
+		err = errors.New("the file is not UTF-8; save it as UTF-8")
+	default:
+		value, err = parse(text)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return value, nil
+}
+
+func parse(text []byte) (value any, err error) {
 	var raw json.RawMessage
 	if syntax := (*json.SyntaxError)(nil); errors.As(json.Unmarshal(text, &raw), &syntax) {
 		line := 1 + bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n"))
 		return nil, fmt.Errorf("line %d: the file is not one JSON object: %w; correct it there", line, syntax)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
 		return nil, err
 	}
 	return value, repeatedKey(json.NewDecoder(bytes.NewReader(text)))
@@ -115,8 +74,11 @@ type Problems struct {
 	all  []error
 }
 
-// Err returns all problems joined, or nil.
-func (p *Problems) Err() error { return errors.Join(p.all...) }
+// Err returns all problems joined, by place, or nil.
+func (p *Problems) Err() error {
+	slices.SortStableFunc(p.all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(p.all...)
+}
 
 // Addf adds a problem. place is the path of the key, such as pages[0].extract; "" = the whole file.
 func (p *Problems) Addf(place, format string, args ...any) {
@@ -124,54 +86,14 @@ func (p *Problems) Addf(place, format string, args ...any) {
 		place = "the file"
 	}
 	problem := fmt.Errorf("%s: %s: %w", p.File, strings.TrimPrefix(place, "."), fmt.Errorf(format, args...))
-	isSame := func(other error) bool { return other.Error() == problem.Error() } // of two rules of the schema
+	isSame := func(other error) bool { return other.Error() == problem.Error() } // of two rules of a schema
 	if !slices.ContainsFunc(p.all, isSame) {
 		p.all = append(p.all, problem)
 	}
 }
 
-// addInvalid adds the problems that the schema has found.
-func (p *Problems) addInvalid(invalid *jsonschema.ValidationError) {
-	names, isName := invalid.ErrorKind.(*kind.PropertyNames)
-	for _, cause := range invalid.Causes {
-		if !isName {
-			p.addInvalid(cause)
-		}
-	}
-	if len(invalid.Causes) > 0 && !isName {
-		return
-	}
-	place := ""
-	for _, step := range invalid.InstanceLocation {
-		if _, err := strconv.Atoi(step); err == nil {
-			place += "[" + step + "]"
-		} else {
-			place += "." + step
-		}
-	}
-	switch problem := invalid.ErrorKind.(type) {
-	case *kind.Required:
-		for _, key := range problem.Missing {
-			p.Addf(place, "%s is missing", key)
-		}
-	case *kind.AdditionalProperties:
-		p.Addf(place, "unknown key %q", strings.Join(problem.Properties, ", "))
-	case *kind.PropertyNames:
-		// The library says no place of names.
-		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
-			p.Addf("", "unknown key %q", names.Property)
-		} else {
-			p.Addf("", "the name of a header, %.40q, has other characters than letters, digits and hyphens", names.Property)
-		}
-	case *kind.Format:
-		p.Addf(place, "%w", problem.Err)
-	default:
-		p.Addf(place, "%s", problem.LocalizedString(message.NewPrinter(language.English)))
-	}
-}
-
-// checkTexts reports texts and keys with control characters, or characters that are not Unicode.
-func (p *Problems) checkTexts(place string, value any) {
+// CheckTexts reports texts and keys with control characters, or characters that are not Unicode.
+func (p *Problems) CheckTexts(place string, value any) {
 	isBad := func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
 	switch value := value.(type) {
 	case string:
@@ -180,12 +102,24 @@ func (p *Problems) checkTexts(place string, value any) {
 		}
 	case []any:
 		for i, item := range value {
-			p.checkTexts(fmt.Sprintf("%s[%d]", place, i), item)
+			p.CheckTexts(fmt.Sprintf("%s[%d]", place, i), item)
 		}
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(value)) {
-			p.checkTexts(place+"."+key, key)
-			p.checkTexts(place+"."+key, value[key])
+			p.CheckTexts(place+"."+key, key)
+			p.CheckTexts(place+"."+key, value[key])
 		}
 	}
+}
+
+// Decode decodes JSON into a struct. It reports values of another type, and unknown keys, and returns whether there are
+// none.
+func (p *Problems) Decode(place string, text []byte, to any) bool {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(to); err != nil {
+		p.Addf(place, "%s", strings.TrimPrefix(err.Error(), "json: "))
+		return false
+	}
+	return true
 }

@@ -34,7 +34,7 @@ var layout = map[string]row{
 	"node/metrics":    {may: "engine engine/account wal actors actors/cluster actors/mail httpapi collectors collectors/archive prometheus/client_golang"},
 	"httpapi/admin":   {may: "engine engine/account", exact: true},
 	"engine":          {may: "engine/jsonfile cockroachdb/apd/v3", never: "log log/slog net net/http os os/exec unsafe", exact: true},
-	"engine/jsonfile": {may: "santhosh-tekuri/jsonschema/v6 golang.org/x/text", never: "log log/slog net net/http os os/exec unsafe", exact: true},
+	"engine/jsonfile": {never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/account": {may: "engine", // who asks, and how much
 		never: "log log/slog net net/http os os/exec unsafe", exact: true},
 	"engine/account/secrettest": {}, // of tests
@@ -71,7 +71,7 @@ var layout = map[string]row{
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest tidwall/gjson", never: "net net/http os", exact: true},
-	"collectors/source":         {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text tidwall/gjson", never: "net net/http"},
+	"collectors/source":         {may: "engine engine/jsonfile collectors/markup collectors/values collectors/workbook golang.org/x/net golang.org/x/text santhosh-tekuri/jsonschema/v6 tidwall/gjson", never: "net net/http"},
 	"collectors/markup":         {may: "collectors/values PuerkitoBio/goquery golang.org/x/net", never: "net net/http os", exact: true},
 	"collectors/values":         {may: "engine golang.org/x/text", never: "net net/http os", exact: true},
 	"collectors/suggest":        {may: "engine collectors/markup collectors/source collectors/values golang.org/x/net tidwall/gjson", never: "net net/http os", exact: true},
