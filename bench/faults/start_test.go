@@ -5,11 +5,9 @@ package faults
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"maps"
 	"net/http"
 	"os"
@@ -63,9 +61,6 @@ func putDir(t *testing.T, dir string, all map[string][]byte) {
 	t.Helper()
 	noError(t, writeDir(dir, all))
 }
-
-// same reports whether two directories have the same files.
-func same(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
 
 // Sizes of goal W9.
 const (
@@ -272,56 +267,5 @@ func checkKeptKeys(t *testing.T, data string) {
 		if err != nil || got.code != want {
 			t.Errorf("a key: status %d %s, want %q, %v", got.status, got.code, want, err)
 		}
-	}
-}
-
-// newerVersion turns a segment, a snapshot or a mark into one of the next format version.
-func newerVersion(name string, data []byte) []byte {
-	data = slices.Clone(data)
-	sum := func(end int) uint32 { return crc32.Checksum(data[:end], crc32.MakeTable(crc32.Castagnoli)) }
-	switch {
-	case name == "mark":
-		for slot := range 2 {
-			b := data[slot*512:]
-			b[4]++
-			binary.LittleEndian.PutUint32(b[508:], crc32.Checksum(b[:508], crc32.MakeTable(crc32.Castagnoli)))
-		}
-	case strings.HasPrefix(name, "snapshot-"):
-		data[4]++
-		binary.LittleEndian.PutUint32(data[16:], sum(16))
-	default:
-		_, prefix := binary.Uvarint(data)
-		b := data[prefix:]
-		b[4]++
-		binary.LittleEndian.PutUint32(b[36:], crc32.Checksum(b[:36], crc32.MakeTable(crc32.Castagnoli)))
-	}
-	return data
-}
-
-// TestFaultsW11_NewerDirectory starts the program on a directory of a newer version: it says so, and changes nothing.
-func TestFaultsW11_NewerDirectory(t *testing.T) {
-	left := readDir(t, filepath.Join(keptDirectory, "data"))
-	refused := 0
-	for name := range left {
-		if len(left[name]) == 0 {
-			continue
-		}
-		dir := filepath.Join(t.TempDir(), "data")
-		changed := maps.Clone(left)
-		changed[name] = newerVersion(name, left[name])
-		putDir(t, dir, changed)
-		got := run(t, serveArgs(dir)...)
-		want := fmt.Sprintf("%s has format version 2, this program reads version 1; use a newer tasard", filepath.Join(dir, name))
-		if got.code != exitBadData || !strings.Contains(got.output, want) || strings.Count(strings.TrimSpace(got.output), "\n") > 0 {
-			t.Errorf("%s: exit code %d: %s", name, got.code, got.output)
-		}
-		if !same(readDir(t, dir), changed) {
-			t.Errorf("%s: the directory is another one", name)
-		}
-		refused++
-	}
-	figure(t, "%d directories with a file of a newer format refused with 78, nothing changed", refused)
-	if refused < 3 {
-		t.Errorf("%d files", refused)
 	}
 }
