@@ -41,7 +41,7 @@ type Config struct {
 	UserAgent string
 	// Retries is the maximum number of retries of a request. 0 = RetriesDefault; see NoRetries.
 	Retries int
-	// WaitMax is the longest wait before a retry. If Retry-After is longer, the error is returned at once. 0 =
+	// WaitMax is the maximum wait before a retry. For a longer Retry-After, the error is returned at once. 0 =
 	// WaitMaxDefault.
 	WaitMax time.Duration
 	// Wait waits before a retry. nil = wait in real time. In a test it can advance a clock.
@@ -110,7 +110,7 @@ func (q *call) target() string {
 	return q.path + "?" + q.query.Encode()
 }
 
-// do sends a call with retries and decodes the response into result. A nil result means that the response has no body.
+// do sends a call with retries and decodes the response into result. A nil result means a response without a body.
 func (c *Client) do(ctx context.Context, q *call, result any) error {
 	body, err := c.sendWithRetries(ctx, q)
 	if err == nil && result != nil {
@@ -124,7 +124,7 @@ func (c *Client) do(ctx context.Context, q *call, result any) error {
 	return nil
 }
 
-// sendWithRetries sends a call until it succeeds or must not be retried.
+// sendWithRetries sends a call until it succeeds or cannot be retried.
 func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	for attempt := 0; ; attempt++ {
 		body, err := c.sendOnce(ctx, q)
@@ -144,8 +144,8 @@ func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	}
 }
 
-// The backoff is 250 ms at first and doubles with each attempt up to 5 s. The wait is a random duration between half
-// of the backoff and all of it.
+// The backoff begins at 250 ms and doubles with each attempt, up to 5 s. The wait is random, from half of the backoff
+// to all of it.
 const (
 	backoffFirst = 250 * time.Millisecond
 	backoffMax   = 5 * time.Second
@@ -162,7 +162,7 @@ func (q *call) retryDelay(err error, attempt int) (time.Duration, bool) {
 	case isError && apiErr.Status == http.StatusTooManyRequests && apiErr.RetryAfter > 0:
 		return apiErr.RetryAfter, true
 	case isError && apiErr.Status == http.StatusServiceUnavailable && apiErr.RetryAfter > 0:
-		return apiErr.RetryAfter + rand.N(apiErr.RetryAfter/4+1), true // so that many clients do not retry at once
+		return apiErr.RetryAfter + rand.N(apiErr.RetryAfter/4+1), true // the random part spreads retries
 	case isError && apiErr.Status >= http.StatusInternalServerError, errors.Is(err, ErrNoResponse):
 		limit := min(backoffMax, backoffFirst<<min(attempt, 10))
 		return limit/2 + rand.N(limit/2+1), q.idempotent
@@ -170,14 +170,13 @@ func (q *call) retryDelay(err error, attempt int) (time.Duration, bool) {
 	return 0, false
 }
 
-// endsBefore reports whether the deadline of the context is before the end of the wait.
+// endsBefore reports whether the context's deadline is before the end of the wait.
 func endsBefore(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= wait
 }
 
-// ErrNoResponse is wrapped by the error of a request that got no response, because it could not connect or the
-// connection broke.
+// ErrNoResponse is wrapped by the error of a request without a response: it could not connect, or the connection broke.
 var ErrNoResponse = errors.New("no answer")
 
 // sendOnce sends a call once and returns the body of the response.

@@ -6,11 +6,11 @@
 //
 // Decimals and dates are kept as text. Unknown fields are ignored.
 //
-// The error for an error response is an *Error. 429 and 503 are retried after Retry-After, unless Retry-After exceeds
-// Config.WaitMax or the deadline of the context. Other 5xx responses and broken connections are retried with increasing
-// delays if the request is idempotent. After a broken connection, the node may have executed a request that is not
-// idempotent; the error says so. A request for a login code that got code_requested_too_soon is not retried, because a
-// new code would invalidate the code that was sent.
+// An error response becomes an *Error. 429 and 503 are retried after Retry-After, unless it exceeds Config.WaitMax or
+// the context's deadline. Other 5xx responses and broken connections are retried with increasing delays if the request
+// is idempotent. After a broken connection, the node may have executed a request that is not idempotent; the error says
+// so. A login code request answered with code_requested_too_soon is not retried, because a new code would invalidate
+// the earlier one.
 //
 // The key is sent only in the Authorization header. Redirects are not followed.
 //

@@ -26,9 +26,9 @@ type asset struct {
 	body        func() *rendered.Body
 }
 
-// AddAssets serves files under /assets/, each with a hash in its name: style.css becomes style.<hash>.css. A file with
-// the suffix .gz is unpacked at its first request, and is served without the suffix. AddAssets must be called before
-// the first request. It panics if a file is missing or if two assets have the same name.
+// AddAssets serves files under /assets/ with a hash in the name: style.css becomes style.<hash>.css. It serves a file
+// with the suffix .gz unpacked and without the suffix. Call it before the first request. It panics for a missing file
+// and for two assets with the same name.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
@@ -53,7 +53,7 @@ func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	}
 }
 
-// Asset returns the URL path of the asset that AddAssets added under a name. It panics if there is none.
+// Asset returns the URL path of an added asset. It panics for an unknown name.
 func (f *Frame) Asset(name string) string {
 	path, ok := f.assetPaths[name]
 	if !ok {

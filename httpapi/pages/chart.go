@@ -24,12 +24,12 @@ const (
 	chartRight    = 3960
 	chartTop      = 160
 	chartBottom   = 1880
-	chartBandY    = 70      // y of the values of a band
+	chartBandY    = 70      // y of a band's values
 	chartLabelY   = 2100    // y of the labels of dates
 	chartTicks    = 4       // approximate number of grid lines
 	chartUnitsMax = 1 << 61 // largest value, 23 thousand million DOP; the arithmetic would overflow with larger values
-	chartBandsMax = 60      // most bands that show their values; a year has one a week
-	chartGapDays  = 7       // more days in a row without values break the line; weekends and holidays are shorter
+	chartBandsMax = 60      // maximum number of bands with values; a year has one a week
+	chartGapDays  = 7       // a longer gap breaks the line; weekends and holidays are shorter
 )
 
 type chartPoint struct {
@@ -59,7 +59,7 @@ type scale struct {
 	from, to  engine.Date
 }
 
-// newScale returns the scale of a chart. It returns false if no line has a point or if a value exceeds chartUnitsMax.
+// newScale returns the scale of a chart. It returns false without any point, or if a value exceeds chartUnitsMax.
 func newScale(from, to engine.Date, lines []series) (scale, bool) {
 	s := scale{low: math.MaxInt64, high: -1, from: from, to: to}
 	for _, line := range lines {
@@ -83,7 +83,7 @@ func newScale(from, to engine.Date, lines []series) (scale, bool) {
 }
 
 // chart returns an SVG of lines over a range of dates, with a legend, or nil if there is nothing to draw. title is the
-// key of the title in the texts of the pages.
+// key of the title's text.
 func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) Node {
 	lines = slices.DeleteFunc(lines, func(line series) bool { return len(line.points) == 0 })
 	s, ok := newScale(from, to, lines)
@@ -119,8 +119,8 @@ func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) N
 		Ul(Class("legend"), legend))
 }
 
-// bands returns parts of the horizontal axis, each with the values of its newest date, which CSS shows while a mouse is
-// on the band, or after a tap on it, which gives it the focus. Every line must have points.
+// bands divides the horizontal axis. CSS shows the values of a band's newest date while the mouse is on the band or the
+// band has the focus (after a tap). Every line must have points.
 func (l *Localizer) bands(s scale, lines []series) Node {
 	days := int(s.to-s.from) + 1
 	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
@@ -145,8 +145,8 @@ func (l *Localizer) bands(s scale, lines []series) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep returns the distance between grid lines, so that a span of values has about chartTicks of them. The distance
-// is 1, 2 or 5 times a power of ten. For an empty span it is 0.10.
+// niceStep returns the distance between grid lines: 1, 2 or 5 times a power of ten, so that a span of values has about
+// chartTicks lines. For an empty span it is 0.10.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10
@@ -161,7 +161,7 @@ func niceStep(span int64) int64 {
 	}
 }
 
-// tickLabel formats a value with as many decimals as step (the distance between grid lines) has, but at least two.
+// tickLabel formats a value with the decimals of step (the distance between grid lines), but at least two.
 func tickLabel(value, step int64) string {
 	places := 8
 	for places > 2 && step%10 == 0 {
@@ -170,7 +170,7 @@ func tickLabel(value, step int64) string {
 	return big.NewRat(value, unitsPerDOP).FloatString(places)
 }
 
-// dateText formats a date, with the year if the axis has two of them.
+// dateText formats a date. It includes the year if the axis spans two.
 func (s scale) dateText(l *Localizer, date engine.Date) string {
 	if s.from.String()[:4] == s.to.String()[:4] {
 		return l.ShortDate(date)

@@ -1,6 +1,6 @@
-// Package pages serves the public HTML pages: rates, institutions and terms. It also has Frame, which the pages of
-// other packages use. Pages are rendered on the server with gomponents and work without JavaScript. They load nothing
-// from other sites.
+// Package pages serves the public HTML pages: rates, institutions and terms. Pages of other packages use its type
+// Frame. Pages are rendered on the server with gomponents and work without JavaScript. They load nothing from other
+// sites.
 //
 //	request → limit of the client address → cache → engine.Service → Document → Frame → HTML
 //
@@ -20,13 +20,13 @@
 //	})
 //
 // WriteCached is for pages that are the same for every visitor, Write for all others. gomponents escapes texts and
-// attributes. Use Raw only for content that is part of the program, and External for links that come from data. A body
-// begins with its only h1, and every field has a label.
+// attributes. Use Raw only for content of the program itself, and External for links from data. A body begins with its
+// only h1, and every field has a label.
 //
 // # Languages
 //
-// The path of an English page is /en and the path of the Spanish page. Every page links to itself in the other
-// language; the header Accept-Language changes nothing.
+// An English page has the Spanish page's path after /en. Every page links to itself in the other language; the header
+// Accept-Language changes nothing.
 //
 // # Cost
 //

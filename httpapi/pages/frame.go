@@ -13,13 +13,13 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Policy is the default Content-Security-Policy. It allows only scripts, styles and images from this site, and no
-// inline ones.
+// Policy is the default Content-Security-Policy. It allows only scripts, styles and images of this site, and no inline
+// ones.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// Frame has the common parts of all pages: layout, languages, assets, limits and the cache. After the last call of
-// AddAssets it is safe for concurrent use.
+// Frame is the common part of all pages: layout, languages, assets, limits and the cache. After the last AddAssets it
+// is safe for concurrent use.
 type Frame struct {
 	config     Config
 	texts      *Texts
@@ -58,7 +58,7 @@ type renderedPage struct {
 	body   *rendered.Body
 }
 
-// Limits of the cached pages: their number, and their size in bytes, not compressed.
+// Limits of the cached pages: their number, and their uncompressed size in bytes.
 const (
 	cachedPagesMax = 512
 	cachedBytesMax = 16 << 20
@@ -84,9 +84,9 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	f.send(w, r, page.body.Plain())
 }
 
-// WriteCached sends a page that is the same for every visitor with the same language and query. If the page is not
-// cached, build makes it. The page is then cached for the rest of the current second, or until Document.Until if that
-// is later. The caller must normalize the query, so that clients can't fill the cache with variants of one page.
+// WriteCached sends a page that is the same for every visitor with the same language and query. If it is not cached,
+// build makes it. The cache keeps it for the rest of the current second, or until Document.Until if that is later. The
+// caller must normalize the query, so that clients can't fill the cache with variants of one page.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
 	page, err := f.cached(r, cacheKey{r.Language, r.Page, query}, func() (*renderedPage, time.Time, error) {
 		doc, err := build()
@@ -109,8 +109,7 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 	page.body.Send(w, r.Request, page.status)
 }
 
-// cached returns the cached page of a key. If there is none or it has expired, render makes it and says until when it
-// is cached.
+// cached returns the cached page of a key. If it is missing or expired, render returns a new one and its expiry.
 func (f *Frame) cached(r *Request, key cacheKey, render func() (*renderedPage, time.Time, error)) (*renderedPage, error) {
 	return f.cache.Get(key, r.Now, func(*renderedPage) (kept rendered.Kept[*renderedPage], err error) {
 		if kept.Value, kept.Until, err = render(); err == nil {

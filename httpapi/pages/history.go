@@ -14,7 +14,7 @@ const (
 	historyDaysMax    = engine.HistoryRangeDaysMax
 	pastCacheDuration = 5 * time.Minute // pages show a change of a past day with this delay
 	historyCacheMax   = 64              // largest number of currencies in the cache, about 50 KiB each
-	queryPagesMax     = 20              // most result pages read for one query; a year of one rate needs two
+	queryPagesMax     = 20              // maximum number of result pages for one query; a year of one rate needs two
 	unitsPerDOP       = 100_000_000     // units of engine.Decimal in one DOP (Dominican peso)
 )
 
@@ -54,8 +54,8 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 	return day
 }
 
-// median returns the median of sorted values. For an even number of values it returns the mean of the middle two,
-// rounded half up to four decimals. If the middle two are equal, it returns their value without rounding.
+// median returns the median of sorted values. For an even number of values it is the mean of the middle two, rounded
+// half up to four decimals; two equal values are not rounded.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
@@ -69,7 +69,7 @@ func median(sorted []engine.Decimal) engine.Decimal {
 	return result
 }
 
-// historyRows returns all history entries that a query selects.
+// historyRows returns all history entries of a query.
 func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.HistoryEntry, error) {
 	return engine.AllItems(queryPagesMax, func(page engine.PageRequest) (*engine.Page[engine.HistoryEntry], error) {
 		q.PageRequest = page
@@ -77,9 +77,8 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches the summaries of the past days of currencies, but not that of the current day. It reads a year of
-// a currency with a small query for each day, because one large query would block the currency's actor (its goroutine)
-// for long.
+// historyCache caches the summaries of a currency's past days, without the current day. It reads a year with a small
+// query for each day, because one large query would block the currency's actor for long.
 type historyCache struct {
 	service engine.Service
 	past    *rendered.Cache[string, []marketDay] // by currency: the summaries up to yesterday
@@ -89,8 +88,7 @@ func newHistoryCache(service engine.Service) historyCache {
 	return historyCache{service, rendered.NewCache[string, []marketDay](historyCacheMax, 0)}
 }
 
-// market returns the summaries of today and the last historyDaysMax days of a currency, without days that have no
-// rates.
+// market returns the summaries of today and the last historyDaysMax days of a currency. It omits days without rates.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	today := engine.DateOf(now)
 	past, err := c.past.Get(currency, now, func([]marketDay) (kept rendered.Kept[[]marketDay], err error) {
@@ -166,7 +164,7 @@ func previousDay(days []marketDay, today engine.Date) marketDay {
 	return marketDay{}
 }
 
-// daysSince returns the days that are not before a date. days must be sorted.
+// daysSince returns the days from a date on. days must be sorted.
 func daysSince(days []marketDay, from engine.Date) []marketDay {
 	index, _ := slices.BinarySearchFunc(days, from, func(d marketDay, day engine.Date) int { return cmp.Compare(d.Date, day) })
 	return days[index:]

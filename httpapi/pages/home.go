@@ -43,8 +43,8 @@ func (doc *Document) markInvalid(q pageQuery) {
 	}
 }
 
-// home returns the body of the home page. It calls the service several times, so a rate that is published in between
-// may appear in only some parts of the page.
+// home returns the body of the home page. It calls the service several times, so a rate published in between may appear
+// in only some parts of the page.
 func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	tabs, err := p.currencyTabs(q, l)
 	if err != nil {
@@ -107,15 +107,14 @@ func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
 	})), nil
 }
 
-// summaryCard returns the best rates of a currency, with their change since the day before, today's range, a line of 30
-// days, and more below them.
+// summaryCard returns a currency's best rates with their change since the day before, today's range, a line of 30 days,
+// and more below.
 func (l *Localizer) summaryCard(best bestRates, days []marketDay, more Node) Node {
 	return Section(Class("card"), Aria("label", l.Str("glance.label")), Dl(
 		l.bestRate("glance.compra", best[engine.Sell], engine.Sell, days, compraOf), l.bestRate("glance.venta", best[engine.Buy], engine.Buy, days, ventaOf)), more)
 }
 
-// bestRate returns a list entry with the best rate for an operation (buy or sell). rate is nil if there is no such
-// rate.
+// bestRate returns a list entry with the best rate for an operation (buy or sell). rate may be nil.
 func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Operation, days []marketDay, sideOf func(*marketDay) *sideSummary) Node {
 	if rate == nil {
 		return Div(Dt(l.T(key)), Dd(l.T("glance.none")))
@@ -136,8 +135,7 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 
-// change returns the difference between a value and the one of a day before, with that day, or nil if one of them is
-// missing.
+// change returns the difference between a value and an earlier day's, with that day, or nil if one is missing.
 func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
@@ -153,7 +151,7 @@ func (l *Localizer) rowChange(value, before engine.Decimal) Node {
 	return Span(Class("delta"), l.difference(value, before))
 }
 
-// difference returns a difference with a sign. Readers of screens get it in words.
+// difference returns a difference with a sign, and in words for screen readers.
 func (l *Localizer) difference(value, before engine.Decimal) Node {
 	sign, words := "=", l.Str("change.same")
 	if units := value.Units() - before.Units(); units > 0 {
@@ -199,15 +197,15 @@ func (p *Pages) form(q pageQuery, l *Localizer) Node {
 		l.problems(q, "currency", "channel", "days"))
 }
 
-// problems returns the error messages for those of the named parameters that are invalid.
+// problems returns the error messages of the named parameters.
 func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	return Map(names, func(name string) Node {
 		return If(q.Problems[name] != "", P(Class("problem"), ID(name+"-problem"), l.T(q.Problems[name])))
 	})
 }
 
-// nameOf returns the name of a currency. The catalogue has only Spanish names. English names come from the
-// translations, which have the built-in currencies but not added ones.
+// nameOf returns the name of a currency. The catalogue's names are Spanish. English names come from the translations,
+// which lack added currencies.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

@@ -100,12 +100,12 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	if len(rates) == 0 {
 		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	// The words for visitors are not for reference rates, because they are not offers.
+	// Visitors' words do not apply to reference rates, because these are not offers.
 	offers := slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.Kind == engine.Commercial })
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
 	}
-	decimals := 2 // of all rows, so that their points are aligned; the central bank gives four
+	decimals := 2 // the same in all rows, to align their points; the central bank gives four
 	for _, rate := range rates {
 		for _, side := range []engine.Decimal{rate.Buy, rate.Sell} {
 			_, fraction, _ := strings.Cut(sideOrDash(side), ".")
@@ -127,8 +127,8 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 		}))))
 }
 
-// institutionHistory returns the history of the rate that the query selects. If the query has no currency, and the
-// institution has no rate for the default currency, institutionHistory takes the institution's first currency.
+// institutionHistory returns the history of the query's rate. Without a currency in the query, it uses the default
+// currency, or else the institution's first.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
@@ -139,7 +139,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 		q.Channel = channels[0]
 	}
 	history, err := p.quoteHistory(l, engine.Filter{Institution: detail.ID, Currency: q.Currency, Channel: q.Channel, Kind: kind}, q.Days)
-	if err != nil && !isUnavailable(err) { // if no data is available, the page has no history
+	if err != nil && !isUnavailable(err) { // without data, the page has no history
 		return nil, err
 	}
 	path := l.Path("/institutions/" + url.PathEscape(detail.ID))
@@ -155,7 +155,7 @@ func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery
 
 func isUnavailable(err error) bool { return engine.CodeOf(err) == engine.CodeDataUnavailable }
 
-// codesOf returns the distinct currency codes of rates, in the order in which they first occur.
+// codesOf returns the distinct currency codes of rates, in order of appearance.
 func codesOf(rates []*engine.Rate) []string {
 	var codes []string
 	for _, rate := range rates {
@@ -166,8 +166,7 @@ func codesOf(rates []*engine.Rate) []string {
 	return codes
 }
 
-// channelsOf returns the distinct channels of the rates for a currency. kind is Reference if one of these rates is a
-// reference rate.
+// channelsOf returns the distinct channels of a currency's rates. kind is Reference if one of them is a reference rate.
 func channelsOf(rates []*engine.Rate, currency string) (channels []engine.Channel, kind engine.Kind) {
 	kind = engine.Commercial
 	for _, rate := range rates {

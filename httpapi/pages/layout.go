@@ -25,7 +25,7 @@ type Document struct {
 	Scripts     []string  // names of assets, see Frame.AddAssets
 	Styles      []string  // names of assets, see Frame.AddAssets
 	Policy      string    // Content-Security-Policy; "" means the constant Policy
-	Until       time.Time // until when WriteCached caches the page
+	Until       time.Time // expiry in WriteCached's cache
 	Address     string    // URL query of the page for search engines and previews; "" means none
 	Picture     string    // path of the Spanish picture for previews; "" means none
 	Feed        string    // path of a feed of the page, without the suffix; "" means none

@@ -10,23 +10,22 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// Limits of the requests of a client address or, with IPv6, of its /64 prefix. They are separate from the limits of the
-// API.
+// Limits of a client's requests, by address or IPv6 /64 prefix. They are independent of the API's limits.
 const (
 	// PerMinuteDefault is the default limit of requests per minute, including requests for assets.
 	PerMinuteDefault  = 240
-	limitBurst        = 120     // largest number of requests at once
-	limitAddressesMax = 1 << 14 // largest number of addresses that are remembered
+	limitBurst        = 120     // maximum number of requests at once
+	limitAddressesMax = 1 << 14 // maximum number of stored addresses
 )
 
-// limiter has a token bucket for each address. If there are too many addresses, the cache drops the buckets that were
-// not used for the longest time.
+// limiter has a token bucket for each address. Beyond the maximum number, the cache drops the least recently used
+// buckets.
 type limiter struct {
 	refill time.Duration // time until the bucket has one more token
 	burst  int64         // tokens in a full bucket
 
 	mu     sync.Mutex
-	fullAt *rendered.Cache[netip.Prefix, *int64] // when the bucket will be full: Unix time in nanoseconds
+	fullAt *rendered.Cache[netip.Prefix, *int64] // time at which the bucket is full again: Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
@@ -36,8 +35,8 @@ func newLimiter(perMinute int) *limiter {
 	}
 }
 
-// admit takes a token from the bucket of an address. If the bucket is empty, it returns false and the time until it has
-// a token.
+// admit takes a token from the bucket of an address. For an empty bucket, it returns false and the time until the next
+// token.
 func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

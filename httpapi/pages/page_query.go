@@ -15,7 +15,7 @@ import (
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTextMax     = 24 // longest amount in characters; a valid amount with commas has at most 18
+	amountTextMax     = 24 // maximum length of an amount in characters; a valid one with commas has at most 18
 	parameterCurrency = "currency"
 	operationPesos    = "pesos" // to buy, with an amount in pesos
 )
@@ -31,8 +31,8 @@ type pageQuery struct {
 	Channel    engine.Channel // "" means all channels
 	Days       int
 	AmountText string            // as typed
-	Amount     engine.Amount     // zero if there is none or it is invalid
-	Problems   map[string]string // for each invalid parameter: the key of its error message in the texts of the pages
+	Amount     engine.Amount     // zero if missing or invalid
+	Problems   map[string]string // for each invalid parameter, the key of its error message
 }
 
 // parameter is a parameter of the URL query.
@@ -75,7 +75,7 @@ func set[T any](dst *T, value T, ok bool) bool {
 	return ok
 }
 
-// newPageQuery returns a query in which all parameters but the currency have their defaults.
+// newPageQuery returns a query with defaults for all parameters except the currency.
 func newPageQuery(currency string) pageQuery {
 	return pageQuery{Currency: currency, Operation: engine.Buy, Days: periodDefault}
 }
@@ -108,8 +108,8 @@ func (q *pageQuery) operation() string {
 	return string(q.Operation)
 }
 
-// values returns the normalized URL query, without parameters that have their default. It includes an invalid amount,
-// so that the page in the other language shows that amount too.
+// values returns the normalized URL query, without parameters at their defaults. It includes an invalid amount, so that
+// the page in the other language shows it too.
 func (q pageQuery) values() url.Values {
 	values, defaults := url.Values{}, newPageQuery(currencyDefault)
 	for _, p := range parameters() {
@@ -120,13 +120,12 @@ func (q pageQuery) values() url.Values {
 	return values
 }
 
-// addressQuery returns the URL query of the home page of a currency, without a question.
+// addressQuery returns the URL query of a currency's home page without an amount.
 func addressQuery(currency string) string {
 	return newPageQuery(currency).values().Encode()
 }
 
-// cacheKey returns the part of the page's key in the cache that depends on the query: the normalized query and the
-// names of invalid parameters.
+// cacheKey returns the query's part of the page's cache key: the normalized query and the names of invalid parameters.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {
@@ -137,7 +136,7 @@ func (q pageQuery) cacheKey() string {
 }
 
 // pills returns links to the history on the same page, one for each value of a parameter. set sets the parameter in a
-// query, and text is the text of the link.
+// query; text returns a link's text.
 func pills[T comparable](page string, q pageQuery, label string, values []T, current T, set func(*pageQuery, T), text func(T) string) Node {
 	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
 		target := q

@@ -21,15 +21,15 @@ type Config struct {
 	Service   engine.Service
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
-	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links, and the examples that readers
-	// copy, begin with it. If it is "", links are relative and there is no sitemap.
+	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links and examples begin with it.
+	// If it is "", links are relative and there is no sitemap.
 	PublicURL string
 	Secure    bool         // browsers use https; New sets it if PublicURL is https
 	Logger    *slog.Logger // nil means no log
 	Demo      bool         // every page says that the rates are simulated
-	Contact   string       // e-mail address or URL of the operator; "" means that it is not shown
-	// Collection returns when sources are read next, and the ids of those that could not be read. The time is zero on a
-	// node that reads none. The function may be nil.
+	Contact   string       // e-mail address or URL of the operator; "" means none
+	// Collection returns the next fetch time of the sources, and the ids of the sources that could not be read. The
+	// time is zero on a node that reads none. The function may be nil.
 	Collection func() (next time.Time, failed []string)
 	PerMinute  int // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
@@ -78,8 +78,8 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	}
 }
 
-// registerShort adds short addresses: /usd for the rates of a currency, /popular for an institution. Other pages and
-// currencies take precedence.
+// registerShort adds short paths: /usd for a currency's rates, /popular for an institution. Other pages and currencies
+// take precedence.
 func (p *Pages) registerShort(mux *http.ServeMux) {
 	add := func(name, page, query string) {
 		path := "/" + url.PathEscape(name)
@@ -104,7 +104,7 @@ func (p *Pages) registerShort(mux *http.ServeMux) {
 	}
 }
 
-// ownNames returns first parts of paths that the rest of the site uses; no institution gets a short address like them.
+// ownNames returns the first path segments of the rest of the site. No institution gets one of them as its short path.
 func ownNames() []string {
 	return []string{"v1", "en", "account", "docs", "data", "feeds", "assets", "embed", "share"}
 }

@@ -15,7 +15,7 @@ func historyRow(date engine.Date, values ...engine.Decimal) Node {
 }
 
 // marketHistory returns the history of a currency: best, median and reference rate, each of compra (institutions buy)
-// and venta (institutions sell). The chart of the side that the visitor needs is first; a phone shows only this one.
+// and venta (institutions sell). The chart of the visitor's side comes first; a phone shows only this one.
 func marketHistory(l *Localizer, q pageQuery, days []marketDay) Node {
 	today := engine.DateOf(l.now)
 	from := today.AddDays(1 - q.Days)
@@ -66,7 +66,7 @@ func (p *Pages) quoteHistory(l *Localizer, f engine.Filter, days int) (Node, err
 	return l.historyOf(f.Currency, Group{l.chart("chart.quote", from, today, compra, venta)}, columns, rows, nil), nil
 }
 
-// historyOf returns the charts of a currency, and a table of its days, the newest first.
+// historyOf returns the charts of a currency, and a table of its days, newest first.
 func (l *Localizer) historyOf(currency string, charts Group, columns Node, rows Group, note Node) Node {
 	if len(rows) == 0 {
 		return P(Class("empty"), l.T("history.empty"))

@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sourceName returns the name of the source of a rate, with the source that it copies.
+// sourceName returns the name of a rate's source, and the source copied by it.
 func (l *Localizer) sourceName(rate *engine.Rate) string {
 	switch {
 	case rate.Manual:
@@ -20,8 +20,8 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 }
 
-// provenanceBehind returns a summary. A click on it shows more, and what the node knows of the origin of a rate: where
-// it is from, when it was read, and what the source said.
+// provenanceBehind returns a summary. A click on it shows more, and the origin of the rate: its source, the time of
+// reading, and the source's text.
 func (l *Localizer) provenanceBehind(rate *engine.Rate, summary, more Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
@@ -42,7 +42,7 @@ func (l *Localizer) provenanceBehind(rate *engine.Rate, summary, more Node) Node
 			entry(expires, l.Time(rate.ExpiresAt))))
 }
 
-// said returns one side of a rate as its source wrote it.
+// said returns one side of a rate as written by its source.
 func said(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
@@ -50,7 +50,7 @@ func said(side engine.Decimal) string {
 	return side.String()
 }
 
-// statedDates returns the dates that the source states for a rate.
+// statedDates returns the source's dates for a rate.
 func (l *Localizer) statedDates(rate *engine.Rate) Node {
 	var dates Group
 	if !rate.EffectiveDate.IsZero() {

@@ -13,11 +13,11 @@ import (
 
 const noValue = "—"
 
-// sideOrDash formats one side of a rate (compra or venta) with at least two decimals, or returns a dash if the rate
-// lacks this side.
+// sideOrDash formats one side of a rate (compra or venta) with at least two decimals. For a missing side it returns a
+// dash.
 func sideOrDash(side engine.Decimal) string { return padded(side, 2) }
 
-// padded is sideOrDash with at least so many decimals.
+// padded is sideOrDash with another minimum of decimals.
 func padded(side engine.Decimal, decimals int) string {
 	if side.IsNull() {
 		return noValue
@@ -61,7 +61,7 @@ func amountAt(q pageQuery, rate *engine.Rate) string {
 	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
 }
 
-// unit returns what is before a converted amount: the sign of pesos or, if the visitor has pesos, the currency.
+// unit returns the sign before a converted amount: pesos or, for a visitor with pesos, the currency.
 func (q pageQuery) unit() Node {
 	if q.Pesos {
 		return Raw(q.Currency + "&nbsp;")
@@ -83,20 +83,20 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total returns the amount in pesos at a rate. When the visitor changes the amount, convert.js recalculates it. The
-// attribute data-total has the price, not the total, in units of engine.Decimal.
+// total returns the amount in pesos at a rate. convert.js recalculates it after a change of the amount. The attribute
+// data-total is the price, not the total, in units of engine.Decimal.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// Numbers of rates that the page shows before a click on the rest. Rows with a converted amount are higher.
+// Numbers of rates shown before a click on the rest. Rows with a converted amount are higher.
 const (
 	rowsShown           = 8
 	rowsShownWithAmount = 5
 )
 
-// rankingTable returns the table of ranked rates, the best first, and when they were checked. A click shows those after
-// the first.
+// rankingTable returns the table of ranked rates, best first, with the time of their check. A click shows the rates
+// after the first ones.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], before closes, l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
@@ -155,7 +155,7 @@ func (l *Localizer) asOf(rates []*engine.Rate, more Node) Node {
 		Text(" · "+l.Count("rates.sources", len(sources))), more)
 }
 
-// named returns the name of the institution of a rate, with tags. A click on it shows where the rate is from.
+// named returns the name of a rate's institution, with tags. A click on it shows the rate's origin.
 func (l *Localizer) named(rate *engine.Rate, tags ...Node) Node {
 	return l.provenanceBehind(rate, Group{Span(Class("who"), Text(rate.InstitutionName)), l.channel(rate), Group(tags)}, P(l.institution(rate)))
 }

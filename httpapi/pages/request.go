@@ -52,11 +52,11 @@ func (f *Frame) PublicURL() string { return f.config.PublicURL }
 // Secure reports whether a request came over https, or browsers always use https.
 func (f *Frame) Secure(r *http.Request) bool { return f.config.Secure || r.TLS != nil }
 
-// hostPattern matches a host with an optional port. It allows no characters that have a meaning in a shell, because
-// readers copy the host into commands.
+// hostPattern matches a host with an optional port. It allows no characters with a meaning in a shell, because readers
+// copy the host into commands.
 var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
-// ServiceURL returns the origin of the site, for examples to copy. It is PublicURL, or else the host of the request.
+// ServiceURL returns the origin of the site for examples: PublicURL, or else the request's host.
 func (f *Frame) ServiceURL(r *Request) string {
 	host, scheme := strings.ToLower(r.Host), "http://"
 	if f.config.PublicURL != "" {
@@ -71,7 +71,7 @@ func (f *Frame) ServiceURL(r *Request) string {
 	return scheme + host
 }
 
-// NotFoundHandler returns a handler that sends the 404 page. It redirects some paths of pages with a slash at the end.
+// NotFoundHandler returns a handler for the 404 page. It redirects some pages' paths with a final slash.
 func (f *Frame) NotFoundHandler() http.Handler {
 	return f.limited(func(w http.ResponseWriter, r *Request) {
 		switch r.URL.Path {
@@ -101,8 +101,8 @@ func (f *Frame) limited(handler Handler) http.Handler {
 	})
 }
 
-// Admit counts a request for its client, as a request for a page is counted. If it returns false, the client is at the
-// limit and must wait.
+// Admit counts a request for its client, like a request for a page. false means that the client is at the limit and
+// must wait.
 func (f *Frame) Admit(httpReq *http.Request) (wait time.Duration, ok bool) {
 	r := f.request(httpReq)
 	return f.limiter.admit(r.Address, r.Now)
@@ -129,13 +129,13 @@ func setSecurityHeaders(header http.Header) {
 // NotFound sends the 404 page.
 func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.writeError(w, r, http.StatusNotFound) }
 
-// BadRequest sends the 400 page. It is for requests that a form of the site cannot send.
+// BadRequest sends the 400 page, for requests that no form of the site sends.
 func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// StatusOf returns the HTTP status for an error, and how long the client should wait before it tries again; 0 means
-// that waiting does not help. The status is 500 for errors about which the reader of a page can do nothing.
+// StatusOf returns the HTTP status for an error, and the wait before the client's next try; 0 means that waiting does
+// not help. The status is 500 for errors that readers cannot help.
 func StatusOf(err error) (status int, wait time.Duration) {
 	var apiErr *engine.Error
 	if errors.As(err, &apiErr) {
@@ -229,7 +229,8 @@ func (f *Frame) errorPage(r *Request, status int, key string) *Document {
 	}}
 }
 
-// collection says when sources are read next, and which could not be read. It returns nil if the node reads none.
+// collection shows the next fetch time of the sources, and the sources that could not be read. It returns nil if the
+// node reads none.
 func (f *Frame) collection(l *Localizer) Node {
 	if f.config.Collection == nil {
 		return nil

@@ -31,7 +31,7 @@ import (
 // embedPolicy is the Content-Security-Policy of a card: any site may show it in a frame.
 const embedPolicy = "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors *; base-uri 'none'"
 
-// Size of a picture in pixels, as the sites that show previews of links want it.
+// Size of a picture in pixels, as expected for link previews.
 const (
 	pictureWidth  = 1200
 	pictureHeight = 630
@@ -40,8 +40,8 @@ const (
 
 const pictureCacheDuration = time.Minute
 
-// bestRates are the best rates of a currency: Sell for visitors with the currency, Buy for those without it. One is
-// missing if there is no such rate.
+// bestRates are the best rates of a currency: Sell for visitors with the currency, Buy for those without it. Either may
+// be missing.
 type bestRates map[engine.Operation]*engine.Rate
 
 func (p *Pages) bestRates(currency string) (bestRates, error) {
@@ -89,7 +89,7 @@ func (p *Pages) shareLinks(q pageQuery, best bestRates, l *Localizer) Node {
 		A(Href(address), l.T("share.link")))
 }
 
-// embedCode returns the HTML with which another site shows the card of a currency, or nil without a public URL.
+// embedCode returns the HTML for another site to show the card of a currency, or nil without a public URL.
 func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	if p.frame.config.PublicURL == "" {
 		return nil
@@ -99,8 +99,8 @@ func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	return Group{P(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code)))}
 }
 
-// preview returns the Open Graph tags of a page, from which other sites and messengers make the preview of a link. It
-// returns nil without a public URL, because the addresses must be absolute.
+// preview returns the Open Graph tags of a page. Other sites and messengers make link previews from them. It returns
+// nil without a public URL, because the addresses must be absolute.
 func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
 	if f.config.PublicURL == "" || doc.Description == "" {
 		return nil
@@ -122,7 +122,7 @@ func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
 		Meta(Name("twitter:card"), Content("summary_large_image")))
 }
 
-// registerShare adds what other sites and devices show of the pages.
+// registerShare adds the parts of the site for other sites and devices.
 func (p *Pages) registerShare(mux *http.ServeMux) {
 	f := p.frame
 	f.Handle(mux, http.MethodGet, "/embed/{currency}", p.showEmbed)
@@ -134,7 +134,7 @@ func (p *Pages) registerShare(mux *http.ServeMux) {
 
 const manifestPath = "/manifest.webmanifest"
 
-// showManifest serves the web manifest, with which a phone keeps the site among its apps.
+// showManifest serves the web manifest, with which a phone lists the site among its apps.
 func (p *Pages) showManifest(w http.ResponseWriter, r *Request) {
 	l := p.texts.In(r)
 	p.sendPlain(w, r, "application/manifest+json", fmt.Appendf(nil,
@@ -144,7 +144,7 @@ func (p *Pages) showManifest(w http.ResponseWriter, r *Request) {
 }
 
 // cachedOf sends the cached response about a currency. If there is none, render makes it from the best rates, which are
-// nil while there is no data.
+// nil without data.
 func (p *Pages) cachedOf(r *Request, currency string, render func(bestRates) (*renderedPage, time.Time, error)) (*renderedPage, error) {
 	return p.frame.cached(r, cacheKey{language: r.Language, page: r.Page, query: currency}, func() (*renderedPage, time.Time, error) {
 		best, err := p.bestRates(currency)
@@ -155,7 +155,7 @@ func (p *Pages) cachedOf(r *Request, currency string, render func(bestRates) (*r
 	})
 }
 
-// showEmbed serves the card of a currency, which other sites show in a frame. It has no script.
+// showEmbed serves the card of a currency for frames of other sites. It has no script.
 func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 	currency, ok := p.catalogue.Currency(strings.ToUpper(r.PathValue("currency")))
 	if !ok {
@@ -265,7 +265,7 @@ func (c *canvas) face(ttf []byte, options *opentype.FaceOptions) (face font.Face
 	return face
 }
 
-// text draws a line of text at x; y is its baseline. It cuts off what is wider than width, and adds an ellipsis.
+// text draws a line of text at x; y is its baseline. It cuts text wider than width, and adds an ellipsis.
 func (c *canvas) text(x, y, width int, face font.Face, ink image.Image, text string) {
 	for runes := []rune(text); len(runes) > 0 && font.MeasureString(face, text).Ceil() > width; {
 		runes = runes[:len(runes)-1]

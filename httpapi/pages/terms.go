@@ -30,7 +30,7 @@ func (p *Pages) showTerms(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// openSources lists the sources of rates that have a URL.
+// openSources lists the sources with a URL.
 func (p *Pages) openSources(l *Localizer) Node {
 	var items Group
 	for _, source := range p.catalogue.Sources() {
@@ -47,7 +47,7 @@ func (p *Pages) openSources(l *Localizer) Node {
 	return Group{H2(ID("sources"), l.T("terms.sources")), P(l.T("terms.sources.text")), Ul(Class("list"), items)}
 }
 
-// showRobots serves robots.txt, which keeps crawlers off the API and the account pages.
+// showRobots serves robots.txt, which excludes crawlers from the API and the account pages.
 func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
 	text := "User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"
 	if p.frame.config.PublicURL != "" {
@@ -80,7 +80,7 @@ func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
 	}
 	text := bytes.NewBufferString(xml.Header + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n")
 	for _, page := range pages {
-		for _, language := range Languages() { // the pages say which of them is in which language
+		for _, language := range Languages() { // the pages name the languages
 			fmt.Fprintf(text, "<url><loc>%s</loc></url>\n", p.frame.config.PublicURL+language.Path(page))
 		}
 	}

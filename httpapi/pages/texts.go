@@ -18,15 +18,15 @@ import (
 //go:embed frame
 var frameFiles embed.FS
 
-// Texts has the texts of a package in all languages. Str and Prose of Localizer return them.
+// Texts is a package's texts in all languages. Str and Prose of Localizer return them.
 type Texts struct {
 	files fs.FS
 	words map[Language]map[string]string
 }
 
-// ReadTexts reads words.es.json and words.en.json from the embedded files of a package. It adds the texts of the Frame
-// (the common parts of all pages), which have keys such as frame.name. The texts are formats for package fmt. ReadTexts
-// panics if a file is missing or invalid.
+// ReadTexts reads words.es.json and words.en.json from a package's embedded files. The texts are formats for package
+// fmt. It adds the texts of the Frame (the common parts of all pages), with keys such as frame.name. It panics for a
+// missing or invalid file.
 func ReadTexts(files fs.FS) *Texts {
 	result := &Texts{files: files, words: map[Language]map[string]string{}}
 	for _, language := range Languages() {
@@ -67,7 +67,7 @@ func (l *Localizer) Str(key string, values ...any) string {
 // T returns the result of Str as an HTML node.
 func (l *Localizer) T(key string, values ...any) Node { return Text(l.Str(key, values...)) }
 
-// Count returns the text of key + ".one" if n is 1. Otherwise it formats the text of key + ".many" with n.
+// Count returns the text of key + ".one" if n is 1, otherwise the text of key + ".many" formatted with n.
 func (l *Localizer) Count(key string, n int) string {
 	if n == 1 {
 		return l.Str(key + ".one")
@@ -97,7 +97,7 @@ func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
 }
 
-// Since returns a time element that shows how long ago a time was.
+// Since returns a time element that shows the time since a time.
 func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
@@ -110,7 +110,7 @@ func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }
 // Action returns an action attribute for a form. page is the path of the Spanish page.
 func (l *Localizer) Action(page string) Node { return Action(l.Path(page)) }
 
-// External returns a link to another site, or only the text if the address is not an http or https URL.
+// External returns a link to another site. If the address is not an http or https URL, it returns only the text.
 func External(address, text string) Node {
 	if scheme, _, _ := strings.Cut(address, ":"); !strings.EqualFold(scheme, "https") && !strings.EqualFold(scheme, "http") {
 		return Text(text)
@@ -131,7 +131,7 @@ func (f *Frame) Contact(introduction string) Node {
 	return Group{Text(introduction + " "), link}
 }
 
-// Slots has a value for each placeholder {{name}} in a file of Prose.
+// Slots maps each placeholder {{name}} in a file of Prose to its content.
 type Slots map[string]Node
 
 // Prose returns a long text: the HTML of the embedded file name.<language>.html, with the placeholders replaced.

@@ -27,7 +27,7 @@ type Config struct {
 	Random   io.Reader    // cryptographically secure
 	Logger   *slog.Logger // nil means no log
 
-	MailOff     bool // the node sends no login codes; the page says that sign-in is not possible
+	MailOff     bool // the node sends no login codes, so the page says that sign-in is impossible
 	MailPrinted bool // the node prints login codes to its terminal, for development
 }
 

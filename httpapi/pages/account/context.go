@@ -33,8 +33,8 @@ type pageContext struct {
 	login      loginState     // content of the login cookie
 	hasLogin   bool           // the request has a valid login cookie
 	session    account.Secret // session token from the session cookie
-	hasSession bool           // the request has a session cookie; the session may have expired
-	formValues url.Values     // values from the body of the request, without those of the URL query
+	hasSession bool           // the request has a session cookie, perhaps of an expired session
+	formValues url.Values     // values from the request's body, without the URL query
 }
 
 // withContext returns a handler that calls handle with the cookies of the request.
@@ -48,8 +48,8 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for requests that send a form. It rejects cross-origin requests, and requests with a content
-// type other than that of HTML forms, without reading the body.
+// withForm is withContext for forms. It rejects cross-origin requests, and other content types than an HTML form's,
+// without reading the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -80,7 +80,7 @@ func (v *pageContext) digits(name string) string {
 	}, v.value(name))
 }
 
-// requester returns the browser for a request for a login code or a login.
+// requester returns the client for a code request or a login attempt.
 func (v *pageContext) requester() account.Requester {
 	from := account.Requester{Address: v.r.Address}
 	if v.hasLogin {
@@ -89,12 +89,12 @@ func (v *pageContext) requester() account.Requester {
 	return from
 }
 
-// hasCookie reports whether the browser sent a cookie of these pages. A form of another site comes without them,
-// because they are SameSite=Strict; so does a form of a browser that accepts no cookies.
+// hasCookie reports whether the browser sent a cookie of these pages. The cookies are SameSite=Strict, so another
+// site's form comes without them. So does a form from a browser that rejects cookies.
 func (v *pageContext) hasCookie() bool { return v.hasLogin || v.hasSession }
 
-// setLoginCookie sets the login cookie if the browser has none or if email is not zero. A browser without the cookie
-// gets a new browserID. An email that is not zero is stored in the cookie.
+// setLoginCookie sets the login cookie if the browser has none or email is not zero. A browser without the cookie gets
+// a new browserID. A non-zero email is stored in the cookie.
 func (v *pageContext) setLoginCookie(email account.Email) error {
 	if v.hasLogin && email.IsZero() {
 		return nil
@@ -127,7 +127,7 @@ func (v *pageContext) write(status int, title string, body Group) {
 	})
 }
 
-// log logs an operation, but no e-mail address, login code or key. It does not log errors caused by load or limits.
+// log logs an operation without e-mail address, login code or key. It does not log errors caused by load or limits.
 func (v *pageContext) log(status int, code engine.Code) {
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		return

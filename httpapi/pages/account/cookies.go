@@ -19,11 +19,11 @@ const (
 	browserIDBytes = 16
 	// visitLifetime is the lifetime of the login cookie before a code is requested. It is longer than that of a session.
 	visitLifetime = time.Hour
-	// loginLifetime is the lifetime of the login cookie once it has an e-mail address. When it ends, the code has
-	// expired and another code can be requested.
+	// loginLifetime is the lifetime of the login cookie after a code request. At its end the code has expired, and
+	// another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
-	// knownBrowserLifetime is the lifetime of the login cookie after a login. With it others can't use up the limits on
-	// logins for this browser, see account.Requester.
+	// knownBrowserLifetime is the lifetime of the login cookie after a login. It keeps others from using up this
+	// browser's login limits; see account.Requester.
 	knownBrowserLifetime = 365 * 24 * time.Hour
 )
 
@@ -56,7 +56,7 @@ func parseLoginState(value string) (loginState, bool) {
 	return loginState{encodedID, email}, err == nil
 }
 
-// cookieName returns the name of a cookie, with securePrefix if the request came over https.
+// cookieName returns the name of a cookie, with securePrefix for an https request.
 func (p *Pages) cookieName(r *http.Request, name string) string {
 	if p.config.Frame.Secure(r) {
 		return securePrefix + name
@@ -64,8 +64,7 @@ func (p *Pages) cookieName(r *http.Request, name string) string {
 	return name
 }
 
-// setCookie sets a cookie for the paths of the account pages in all languages. If lifetime is zero, it deletes the
-// cookie.
+// setCookie sets a cookie for the account pages' paths in all languages. A zero lifetime deletes it.
 func (v *pageContext) setCookie(name, value string, lifetime time.Duration) {
 	p := v.p
 	age := int(lifetime / time.Second)
@@ -81,8 +80,8 @@ func (v *pageContext) setCookie(name, value string, lifetime time.Duration) {
 	}
 }
 
-// cookie returns the value of a cookie. It returns "" if there are two cookies with the name, because another subdomain
-// may have set one of them.
+// cookie returns the value of a cookie. It returns "" for two cookies of the same name, because another subdomain may
+// have set one of them.
 func (p *Pages) cookie(r *http.Request, name string) string {
 	cookies := r.CookiesNamed(p.cookieName(r, name))
 	if len(cookies) != 1 {
@@ -91,7 +90,7 @@ func (p *Pages) cookie(r *http.Request, name string) string {
 	return cookies[0].Value
 }
 
-// session returns the session token in the session cookie, and whether there is one. The session may have expired.
+// session returns the token in the session cookie, and whether there is one. The session may have expired.
 func (p *Pages) session(r *http.Request) (account.Secret, bool) {
 	value := p.cookie(r, sessionCookie)
 	return account.SecretOf(value), strings.HasPrefix(value, account.SessionPrefix)

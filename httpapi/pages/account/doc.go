@@ -1,5 +1,5 @@
-// Package account serves the pages on which people create API keys: sign-in by e-mail and login code, keys, usage. Like
-// the operations under /v1/account, it calls account.Service of engine/account. All pages work without JavaScript.
+// Package account serves the pages for creating API keys: sign-in by e-mail and login code, keys, usage. Like the
+// operations under /v1/account, it calls account.Service of engine/account. All pages work without JavaScript.
 //
 //	GET  /account                    sign-in; with a session: keys and usage
 //	POST /account/codes              requests a login code                 → /account/code
@@ -9,16 +9,16 @@
 //	POST /account/keys/{id}/revoke   revokes a key                         → /account
 //	POST /account/signout            closes the session                    → /account
 //
-// The same paths exist under /en. The arrows are redirects (303) after success. A GET of the path of a form redirects
-// to /account. After an error the form is shown again with its input. The status is then 403 without a cookie,
-// 422 for invalid input, 409, or 429 or 503 with Retry-After. Wrong and expired codes give the same page, and so do
-// known and unknown e-mail addresses.
+// The same paths exist under /en. The arrows are redirects (303) after success. A GET of a form's path redirects to
+// /account. After an error the form is shown again with its input. The status is then 403 without a cookie, 422 for
+// invalid input, 409, or 429 or 503 with Retry-After. Wrong and expired codes give the same page, and so do known and
+// unknown e-mail addresses.
 //
 // # Secrets
 //
-// An API key is only in the response to the request that creates it. That response has Cache-Control: no-store. The
-// session token is in a cookie that has HttpOnly, SameSite=Strict and the path of these pages. With https the cookie
-// also has Secure and the prefix __Secure-. A login code is only in the body of a form.
+// An API key appears only in the response to its creation, with Cache-Control: no-store. The session token is in a
+// cookie with HttpOnly, SameSite=Strict and the path of these pages. With https the cookie also has Secure and the
+// prefix __Secure-. A login code appears only in the body of a form.
 //
 // A form is accepted if the request is not cross-origin (http.CrossOriginProtection) and has a cookie of these pages.
 // Responses may be compressed: the BREACH attack is not possible, because no other site can request these pages with

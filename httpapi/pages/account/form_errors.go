@@ -13,8 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// formView is what a page with forms shows: what was typed, and after a form was sent, its result. Messages are keys of
-// pages.Texts.
+// formView is the input and result of a page's forms. Messages are keys of pages.Texts.
 type formView struct {
 	email, name string
 	fieldErrs   map[string]string // by name of the field: key of its error message
@@ -22,20 +21,20 @@ type formView struct {
 	note        string            // key of a success message, or ""
 }
 
-// formError is an error that concerns a form as a whole, not one of its input fields.
+// formError is an error about a whole form, not one of its fields.
 type formError struct {
 	Key    string // the text of the error has the key "fault." + Key
 	Status int
-	Wait   time.Duration // how long the user should wait before the next attempt; 0 is not shown
+	Wait   time.Duration // time until the user's next attempt; 0 is not shown
 }
 
-// noCookie is the error of a form that came without a cookie of these pages.
+// noCookie is the error of a form without a cookie of these pages.
 func noCookie() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
 
-// secondsMax is the longest wait that is shown in seconds.
+// secondsMax is the maximum wait shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an error to a formError. It returns nil for errors about which users can do nothing.
+// formErrorOf converts an error to a formError, or to nil if users cannot help it.
 func formErrorOf(err error) *formError {
 	status, wait := pages.StatusOf(err)
 	if status == http.StatusInternalServerError {
@@ -44,8 +43,8 @@ func formErrorOf(err error) *formError {
 	return &formError{string(engine.CodeOf(err)), status, wait}
 }
 
-// statusOf returns the HTTP status of a page: 422 with an error of a field, otherwise that of the error of the form, or
-// 200. It also sets Retry-After if the user should wait.
+// statusOf returns the HTTP status of a page: 422 after an error in a field, otherwise the form error's status, or 200.
+// It also sets Retry-After if the user should wait.
 func (v *pageContext) statusOf(view formView) int {
 	switch f := view.formErr; {
 	case len(view.fieldErrs) > 0:
@@ -58,7 +57,7 @@ func (v *pageContext) statusOf(view formView) int {
 	return view.formErr.Status
 }
 
-// notices returns the success message and the error of the form, each as a box if there is one.
+// notices returns boxes for the form's success message and error, if any.
 func (v *pageContext) notices(view formView) Node {
 	var boxes Group
 	if view.note != "" {
@@ -80,8 +79,7 @@ func (v *pageContext) form(path, class string, children ...Node) Node {
 	return Form(If(class != "", Class(class)), Method("post"), v.l.Action(rootPage+path), Group(children))
 }
 
-// field returns an input field with its label, its error message and its help text, which may be "". label is the key
-// of the label.
+// field returns an input field with label, error message and help text (may be ""). label is the key of the label.
 func (v *pageContext) field(view formView, name, label, help string, attributes ...Node) Node {
 	described, errKey := "", view.fieldErrs[name]
 	if help != "" {

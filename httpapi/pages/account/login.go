@@ -35,7 +35,7 @@ func (v *pageContext) signInPage(view formView) {
 	})
 }
 
-// keysRequiredNotice says from when on API keys are required. It returns nil if no date is announced.
+// keysRequiredNotice shows the date from which API keys are required. It returns nil without an announced date.
 func (v *pageContext) keysRequiredNotice() Node {
 	required := v.p.config.Access.KeyPolicy().RequiredAt
 	if required.IsZero() {
@@ -44,7 +44,7 @@ func (v *pageContext) keysRequiredNotice() Node {
 	return Div(Class("notice"), P(v.l.T("transition.required"), Text(" "), v.l.Time(required), Text(". "), v.l.T("transition.after")))
 }
 
-// mailPrintedNotice says, in development, where login codes are printed.
+// mailPrintedNotice explains where login codes are printed, in development.
 func (v *pageContext) mailPrintedNotice() Node {
 	return If(v.p.config.MailPrinted, Div(Class("notice"), P(v.l.T("printed"))))
 }
@@ -57,8 +57,8 @@ func (p *Pages) show(v *pageContext) {
 	v.signInPage(formView{note: noteOf(v.r)})
 }
 
-// noteOf returns the key of the success message that redirect has put in the query. It accepts only known values, so
-// that a link can't put other texts on the page.
+// noteOf returns the key of the success message in the query, set by redirect. It accepts only known values, so that a
+// link can't put other texts on the page.
 func noteOf(r *pages.Request) string {
 	switch done := r.URL.Query().Get("done"); done {
 	case "revoked", "out":
@@ -95,7 +95,7 @@ func (v *pageContext) codePage(view formView) {
 	})
 }
 
-// requestCode requests a login code. The response does not show whether the e-mail address has an account.
+// requestCode requests a login code. The response does not reveal whether the e-mail address has an account.
 func (p *Pages) requestCode(v *pageContext) {
 	emailText := v.value("email")
 	if !v.hasCookie() {
@@ -173,7 +173,7 @@ func isLoginCode(text string) bool {
 	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
-// signOut closes the session. If that fails, it still deletes the cookie, because the session expires within 15
+// signOut closes the session. It deletes the cookie even after a failure, because the session expires within 15
 // minutes.
 func (p *Pages) signOut(v *pageContext) {
 	if !v.hasSession {

@@ -6,7 +6,7 @@
 // The same paths exist under /en. files/snippets has a complete program in each programming language; a test of package
 // cmd runs them.
 //
-// The folder vendored has Swagger UI as published, compressed, with its licenses. "make docs-assets" fetches the pinned
-// version. The Content-Security-Policy of the reference also allows img-src data:, because the style of Swagger UI
-// contains images. Swagger UI keeps a key that is typed into it only in memory.
+// The folder vendored contains the published Swagger UI, compressed, with its licenses. "make docs-assets" fetches the
+// pinned version. The reference's Content-Security-Policy also allows img-src data:, because Swagger UI's style
+// contains images. Swagger UI keeps an entered key only in memory.
 package docs

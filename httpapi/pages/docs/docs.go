@@ -15,7 +15,7 @@ import (
 //go:embed files vendored
 var embedded embed.FS
 
-// Limits are the quotas that the guide shows.
+// Limits are the quotas shown in the guide.
 type Limits struct {
 	On     bool // the node enforces quotas
 	Day    int  // requests in a day
@@ -26,7 +26,7 @@ type Limits struct {
 type Config struct {
 	Frame  *pages.Frame
 	Limits Limits
-	// KeysRequired returns from when on API keys are required, or the zero time if no date is announced. It may be nil.
+	// KeysRequired returns the date from which API keys are required, or zero if none is announced. It may be nil.
 	KeysRequired func() time.Time
 }
 
@@ -50,12 +50,12 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is how long the guide is cached. The guide shows a new date of KeysRequired with this delay.
+	// cachedFor is the guide's time in caches, and the maximum delay of a new date of KeysRequired.
 	cachedFor  = time.Minute
 	copyScript = "copy.js" // an asset of pages.Frame
 )
 
-// snippet is a program that the reader can copy.
+// snippet is a program for copying.
 type snippet struct {
 	Name, Title string
 	Run         string // command that runs the program, or ""
@@ -119,7 +119,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection says from when on API keys are required. It also returns until when the page may be cached.
+// keysSection tells when API keys are required. It also returns the expiry of the page in caches.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	expires := now.Add(cachedFor)
 	var requiredAt time.Time
@@ -138,8 +138,7 @@ func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) 
 	return l.Prose("keys-announced", slots), expires
 }
 
-// quickStarts returns the example programs, each with a button that copies it. The page shows only the first one
-// expanded.
+// quickStarts returns the example programs, each with a copy button. Only the first is expanded.
 func (d *Docs) quickStarts(l *pages.Localizer, service string) Node {
 	var programs Group
 	for i, s := range d.snippets {
