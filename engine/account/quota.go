@@ -186,7 +186,7 @@ func (m *minuteWindow) shrink(now ClockReading) {
 // dayCount counts the requests of one day. Only leased (requests taken by leases) is in the log.
 type dayCount struct {
 	day      engine.Date
-	granted  int32 // part of leased that is of a grant of the day, and of no event of the account
+	granted  int32 // part of leased from a grant of the day, in no event of the account
 	leased   int
 	spent    int // part of leased
 	refunded int // part of spent; not charged, and can be spent again after the next lease (Account.Refund)

@@ -16,33 +16,32 @@ const (
 	SessionLifetime   = 15 * time.Minute
 	wrongTriesDayMax  = 25   // of one e-mail address
 	wrongTriesHourMax = 1000 // of all e-mail addresses
-	// Most requesters get only a part of the limits that all share, so that they can't use them up for the owner of an
-	// address: see Registry.share.
+	// Most requesters get only a part of the shared limits, so that they can't use them up for the owner of an address;
+	// see Registry.share.
 	defaultShare, frequentShare, wholeShare = 4, 2, 5
-	// Mails to one address on a day: those that one network asks for, those that all clients but the known browser ask
-	// for, and those that the known browser asks for.
+	// Maximum mails to one address on a day: requested by one network, by all clients except the known browser, and by
+	// the known browser.
 	mailsNetworkMax, mailsDayMax, mailsKnownMax = 2, 30, 10
-	codesHourMax                                = 4000 // codes of all addresses that have an account
+	codesHourMax                                = 4000 // codes of all addresses with an account
 	newcomerCodesHourMax                        = 1000 // codes of all other addresses
 	sessionsPerEmailMax                         = 8
 
-	// An address without an account is removed by the first sweep (sweepAddresses) after it had no events for forgetAfter.
-	// By then its daily counters no longer matter.
+	// The first sweep (sweepAddresses) after forgetAfter without events removes an address without an account. By then
+	// its daily counters no longer matter.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
 
-// Registry has the e-mail addresses and their accounts, login codes, sessions, and the counters that limit guessing of
-// codes. Its methods must not be called concurrently. Counters of client addresses are in memory only and are lost in a
-// restart, and so are login codes of a node without a cluster. In a cluster (ShareCodes) login codes are in the log.
-// Everything else is in the log too. A code or session ends when the wall clock or the monotonic time
-// (ClockReading.Monotonic) reaches its end, whichever is first.
+// Registry contains the e-mail addresses and their accounts, login codes, sessions, and the counters that limit
+// guessing of codes. Its methods must not be called concurrently. It is stored in the log, with two exceptions, which a
+// restart loses: counters of client addresses, and login codes of a node without a cluster (see ShareCodes). A code or
+// session ends when either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its end.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
-	codes        HourCounter   // codes of addresses that have an account
+	codes        HourCounter   // codes of addresses with an account
 	newcomers    HourCounter   // codes of other addresses
 	lastSweep    time.Duration // monotonic time of the newest sweepAddresses
 	newest       time.Duration // monotonic time of the newest event
@@ -53,27 +52,27 @@ type Registry struct {
 	shared         bool     // true in a cluster; all its nodes have the same key
 	clients        loginClients
 	attempts       map[Digest]*loginAttempt // by the digest of the address
-	triesPending   int                      // wrong tries that are being written to the log
-	codesPending   int                      // codes that are being written to the log
+	triesPending   int                      // wrong tries being written to the log
+	codesPending   int                      // codes being written to the log
 	lastAssignedID uint64                   // highest account id in any decision, written or not
 	usedUp         CodesUsedUp
 }
 
-// CodesUsedUp is the newest time at which a request got no code because all codes of the hour were issued.
+// CodesUsedUp describes the newest refusal of a code because the hour's codes were used up.
 type CodesUsedUp struct {
 	Since, Until time.Time // wall clock; requests of that kind are refused until then
 	Newcomers    bool      // of addresses without an account
 }
 
-// CodesUsedUp tells when codes were last refused because those of the hour had been issued.
+// CodesUsedUp returns the newest refusal of a code because the hour's codes were used up.
 func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
-// loginAttempt has the data of an e-mail address that AddressState lacks.
+// loginAttempt is the data of an e-mail address outside AddressState.
 type loginAttempt struct {
-	account      uint64         // account id in a login that is being written to the log, or 0
-	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code that is being written to the log
-	codesPending int            // code requests that are being written to the log
-	triesPending int            // wrong tries that are being written to the log
+	account      uint64         // account id in a login being written to the log, or 0
+	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code being written to the log
+	codesPending int            // code requests being written to the log
+	triesPending int            // wrong tries being written to the log
 	pendingBy    map[Digest]int // part of triesPending by the Requester.Browser of the code
 	codes        []*pendingCode // at most one for each Requester.Browser
 	sessions     []Digest       // by the time of login
@@ -84,7 +83,7 @@ func (a *loginAttempt) idle(now time.Duration) bool {
 		!slices.ContainsFunc(a.codes, func(c *pendingCode) bool { return c.shared || c.Until > now })
 }
 
-// codeOf returns the code that a browser has requested, or nil.
+// codeOf returns the code requested by a browser, or nil.
 func (a *loginAttempt) codeOf(browser Digest) *pendingCode {
 	if index := slices.IndexFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser }); index >= 0 {
 		return a.codes[index]
@@ -96,14 +95,14 @@ func (a *loginAttempt) dropCode(browser Digest) {
 	a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser })
 }
 
-// setCode adds a code in place of the previous one of its browser, and drops codes that have ended.
+// setCode replaces the browser's previous code, and drops expired codes.
 func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
 	a.codes = slices.DeleteFunc(a.codes, func(old *pendingCode) bool { return old.Browser == c.Browser || !old.shared && old.Until <= now })
 	a.codes = append(a.codes, c)
 }
 
-// makeRoom drops the oldest codes, but not the newest one and that of the known browser, until all wrong tries that the
-// codes still allow fit into the limit beside the wrong tries of the day. So a code, once sent, can be tried.
+// makeRoom drops the oldest codes, except the newest one and the known browser's. It ends when the wrong tries that the
+// codes still allow, plus the day's wrong tries, fit into the limit. So a code can always be tried.
 func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
 	for i := 0; i < len(a.codes)-1 && wrongTries+a.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
 		if (known != Digest{}) && a.codes[i].Browser == known {
@@ -114,7 +113,7 @@ func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
 	}
 }
 
-// openTries returns the wrong tries that the codes still allow.
+// openTries returns the number of wrong tries that the codes still allow.
 func (a *loginAttempt) openTries(at time.Time) int {
 	tries := 0
 	for _, c := range a.codes {
@@ -125,21 +124,20 @@ func (a *loginAttempt) openTries(at time.Time) int {
 	return tries
 }
 
-// pendingCode is a login code that was issued and not used. For a code that is not shared, Tries also counts the wrong
-// tries that are being written to the log.
+// pendingCode is a login code that was issued and not used. For an unshared code, Tries includes the wrong tries being
+// written to the log.
 type pendingCode struct {
 	CodeState
 	shared   bool // the code is in the log of a cluster
-	reserved bool // for a shared code: a login with the code is being written to the log
+	reserved bool // shared codes only: a login with the code is being written to the log
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Monotonic < c.Until
 }
 
-// usable reports whether the code may open a session. triesPending is the number of wrong tries that are being written
-// to the log. A code that is not shared (in the log of a cluster) is always usable, because it is dropped after its use
-// or after too many tries.
+// usable reports whether the code may open a session. triesPending is the number of wrong tries being written to the
+// log. An unshared code is always usable, because it is dropped after its use or too many tries.
 func (c *pendingCode) usable(triesPending int) bool {
 	return !c.shared || !c.reserved && c.Tries+triesPending < CodeTriesMax
 }
@@ -150,9 +148,8 @@ type RegistryEvent interface{ registryEvent() }
 // Events of logins. Monotonic is the monotonic time (ClockReading.Monotonic) of the decision.
 type (
 	// CodeIssued is a request for a login code. Mailed is false only in logs of earlier versions, which answered some
-	// requests without sending a mail. Sealed is the hash of the code, for the other nodes of a cluster; without a
-	// cluster it is zero.
-	// Browser is that of the Requester, also in the other events: it tells which code of the address the event is about.
+	// requests without sending a mail. Sealed is the hash of the code for the other nodes of a cluster, else zero.
+	// Browser (Requester.Browser) identifies the code of the address, also in the other events.
 	CodeIssued struct {
 		Email     EmailID
 		At        time.Time
@@ -161,8 +158,8 @@ type (
 		Sealed    CodeSeal
 		Browser   Digest
 	}
-	// CodeFailed is a login with a wrong code while a code was pending. Without one no login can succeed, so a try is
-	// not a guess, and there is no event.
+	// CodeFailed is a login with a wrong code while a code was pending. Without a pending code no login can succeed, so
+	// a try is not a guess and has no event.
 	CodeFailed struct {
 		Email     EmailID
 		At        time.Time
@@ -182,7 +179,7 @@ type (
 	}
 	// SessionClosed is a sign-out.
 	SessionClosed struct{ Token Digest }
-	// LoginUnlocked forgets what counts against an address today, and the wrong tries of all addresses.
+	// LoginUnlocked clears an address's counters of today, and the wrong tries of all addresses.
 	LoginUnlocked struct {
 		Email EmailID
 		At    time.Time
@@ -221,9 +218,9 @@ func (r *Registry) attemptCopy(email EmailID) loginAttempt {
 	return loginAttempt{}
 }
 
-// RequestCode returns the event of a request for a login code, which the caller mails when the event is durable and
-// ActivateCode was called. The result does not depend on whether the address is known, except while the codes of all
-// newcomers are used up.
+// RequestCode returns the event of a request for a login code. The caller mails the code when the event is durable,
+// after ActivateCode. The result does not reveal whether the address is known, except while all newcomers' codes are
+// used up.
 func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
 		return nil, err
@@ -263,8 +260,8 @@ func (r *Registry) RetryRequestCode(email EmailID, from Requester, now ClockRead
 	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: true, Browser: from.Browser}, nil
 }
 
-// checkCodesOfAll returns an error if the share of the requester of all codes of an hour is used up. Addresses without
-// an account have a budget of their own, so that requests for made-up addresses do not keep owners out.
+// checkCodesOfAll returns an error if the requester's share of the hour's codes is used up. Addresses without an
+// account have their own budget, so that requests for made-up addresses do not keep owners out.
 func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading) error {
 	issued, limit, newcomer := &r.codes, codesHourMax, row.Account == 0
 	if newcomer {
@@ -286,13 +283,13 @@ func errNoMoreMails(why string, now ClockReading) error {
 	return &engine.Error{Code: engine.CodeRateLimited, Message: why, RetryAfter: endOf(now.today()).Sub(now.Wall)}
 }
 
-// knownFor reports whether the requester is the browser that last logged in with an address.
+// knownFor reports whether the requester's browser was the last to log in with an address.
 func (q Requester) knownFor(row AddressState) bool {
 	return row.Browser != Digest{} && row.Browser == q.Browser
 }
 
-// share returns how much of a limit that all clients share a requester may use up, in parts of wholeShare. Only the
-// browser that last logged in with an address may use up all, for this address. So others can't keep it out.
+// share returns the requester's part of a shared limit, in parts of wholeShare. Only the browser that last logged in
+// with an address gets all, for this address. So others can't keep it out.
 func (r *Registry) share(row AddressState, from Requester, now ClockReading) int {
 	switch {
 	case from.knownFor(row):
@@ -332,21 +329,21 @@ func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) 
 	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
 }
 
-// newCode returns the data of the login code that the event issues. now is the monotonic time at which the event was
-// decided, or arrived from another node.
+// newCode returns the data of the event's login code. now is the monotonic time of the decision, or of the arrival from
+// another node.
 func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
 	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser}}
 }
 
-// errInvalidCode is the same for every code that does not open a session, so that it does not reveal why.
+// errInvalidCode is the same for every refused code, so that it does not reveal the reason.
 func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
 // TryCode decides a login. For the right code it returns a SessionOpened event, and the code cannot be used again. For
-// a wrong code it returns both a CodeFailed event and an error. The error must not be sent to the client before the
-// event is durable. If no code is pending, or a limit on wrong tries is reached, TryCode returns an error and no event,
-// whether or not the code is right.
+// a wrong code it returns a CodeFailed event and an error, which must not be sent to the client before the event is
+// durable. Without a pending code, or at a limit of wrong tries, TryCode returns an error and no event, whether or not
+// the code is right.
 func (r *Registry) TryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.tries }, clientTriesHourMax, now); err != nil {
 		return nil, err
@@ -416,7 +413,7 @@ func (r *Registry) addPendingTry(a *loginAttempt, c *pendingCode) {
 	}
 }
 
-// Abort must be called if an event will not become durable. The response must not show which event it was.
+// Abort must be called if an event will not become durable. The response must not reveal the event.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -433,7 +430,7 @@ func (r *Registry) endPendingCode(email EmailID) {
 	}
 }
 
-// endPendingTry takes back one wrong try that addPendingTry counted.
+// endPendingTry reverts addPendingTry.
 func (r *Registry) endPendingTry(e *CodeFailed) {
 	r.triesPending = max(0, r.triesPending-1)
 	if a := r.attempts[e.Email.digest]; a != nil {

@@ -2,13 +2,13 @@ package account
 
 import "slices"
 
-// addressTable has the e-mail addresses that are in the log, in chunks. A snapshot shares the chunks, so that making
-// the snapshot takes only microseconds. The first change of a chunk after a snapshot copies that chunk.
+// addressTable contains the e-mail addresses in the log, in chunks. Snapshots share the chunks, so making a snapshot
+// takes only microseconds. The first change of a chunk after a snapshot copies it.
 type addressTable struct {
 	index      map[Digest]uint32 // number of the row of an address, counted over all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // for each chunk, the epoch when it was made; if earlier than epoch, a snapshot shares it
-	used       uint32   // number of rows that were ever used
+	ownedSince []uint64 // for each chunk, its epoch; if earlier than epoch, a snapshot shares the chunk
+	used       uint32   // number of rows ever used
 	free       []uint32 // numbers of unused rows below used
 	epoch      uint64   // number of snapshots made so far
 }
@@ -58,7 +58,7 @@ func (t *addressTable) mutable(number uint32) *AddressState {
 	return &t.chunks[chunk][number%addressChunkRows]
 }
 
-// remove removes the rows for which obsolete reports true.
+// remove removes obsolete rows.
 func (t *addressTable) remove(obsolete func(*AddressState) bool) {
 	for number := range t.used {
 		row := &t.chunks[number/addressChunkRows][number%addressChunkRows]

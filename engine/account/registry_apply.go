@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Apply changes the registry by a durable event. Except during a replay of the log, the event must come from this
-// process; for events of other nodes call ApplyRemote. In the log of a cluster the monotonic time
-// (ClockReading.Monotonic) may go back; Apply then uses the newest time so far.
+// Apply changes the registry by a durable event. Outside a replay the event must come from this process; for other
+// nodes' events call ApplyRemote. In a cluster's log the monotonic time (ClockReading.Monotonic) may go back; Apply
+// then uses the newest time so far.
 func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -77,7 +77,7 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	}
 }
 
-// unlock clears the counters that keep the owner of an address from logging in.
+// unlock clears an address's counters that block logins.
 func (r *Registry) unlock(e *LoginUnlocked) {
 	r.wrongTries, r.codes, r.newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
 	r.clients.forgetMails(e.Email)
@@ -117,7 +117,7 @@ func (r *Registry) addSession(s SessionState) {
 	a.sessions = append(a.sessions, s.Token)
 }
 
-// removeSession removes a session and returns the loginAttempt of its address, or nil if there is no such session.
+// removeSession removes a session and returns its address's loginAttempt, or nil for an unknown session.
 func (r *Registry) removeSession(token Digest) *loginAttempt {
 	s, open := r.sessions[token]
 	if !open {
@@ -129,7 +129,7 @@ func (r *Registry) removeSession(token Digest) *loginAttempt {
 	return a
 }
 
-// expireSessions removes sessions that have ended. All have the same lifetime, so they end in the order of login.
+// expireSessions removes expired sessions. All have the same lifetime, so they end in the order of login.
 func (r *Registry) expireSessions(now ClockReading) {
 	ended := 0
 	for _, token := range r.sessionOrder {
@@ -146,8 +146,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
-// removes the same addresses. It keeps a loginAttempt (the data of an address in memory) while an event of the address
-// is being written to the log.
+// removes the same addresses. It keeps a loginAttempt while an event of its address is being written to the log.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Monotonic-r.lastSweep < sweepEvery {
 		return
@@ -156,7 +155,7 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter })
 	for digest, a := range r.attempts {
 		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
-			a.account = 0 // the login for which it was assigned did not get into the log
+			a.account = 0 // its login did not get into the log
 		}
 		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.shared && expired(c.Until, c.Expires, now, true) })
 		if a.idle(now.Monotonic) {

@@ -17,29 +17,29 @@ type CodeState struct {
 	Browser Digest        // Requester.Browser
 }
 
-// ShareCodes makes the registry work in a cluster whose nodes all have its key. It puts the hashes of codes in the log.
-// A code can then be used on any node, but only once, and its wrong tries are counted over all nodes. ShareCodes must
-// be called before the first decision.
+// ShareCodes prepares the registry for a cluster, where all nodes have the same key: it puts the hashes of codes in the
+// log. A code then works on any node, but only once, and its wrong tries are counted over all nodes. Call ShareCodes
+// before the first decision.
 func (r *Registry) ShareCodes() { r.shared = true }
 
-// Seal adds the hash of the code to an event of RequestCode. It must be called before the event is written. Without
-// ShareCodes it does nothing.
+// Seal adds the hash of the code to an event of RequestCode, before the event is written. Without ShareCodes it does
+// nothing.
 func (r *Registry) Seal(e *CodeIssued, code Secret) {
 	if r.shared {
 		e.Sealed = sealCode(r.key, e.Email, code.Reveal())
 	}
 }
 
-// ApplyRemote changes the registry by a durable event of another process. now is the time at which the event arrived;
-// now.Monotonic replaces the monotonic time of the event. If decisions of this process are not in the log yet, they
-// were made without that event. The caller must revert them (Rollback) and decide again.
+// ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
+// replaces the event's monotonic time. Decisions of this process that are not in the log yet were made without the
+// event. The caller must revert them (Rollback) and decide again.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
 	r.applyAt(event, now.Monotonic)
 }
 
-// Resume completes a replay in a cluster: it is called after the newest event of the log. The monotonic times of other
-// nodes do not show how old a code or session is. Therefore the lifetime in monotonic time starts again, but the wall
-// clock ends the code or session in time.
+// Resume completes a replay in a cluster, after the newest event of the log. Other nodes' monotonic times do not show
+// the age of a code or session. Therefore its lifetime in monotonic time starts again, but the wall clock ends it in
+// time.
 func (r *Registry) Resume(now ClockReading) {
 	r.newest = max(r.newest, now.Monotonic)
 	for token, s := range r.sessions {
@@ -53,13 +53,13 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether the monotonic time has reached the end of a code or session. In a cluster the wall clock must
-// have reached the end too, because monotonic times in the log come from different nodes.
+// expired reports whether a code or session has reached its monotonic end. In a cluster it must have reached the wall
+// clock's end too, because monotonic times in the log come from different nodes.
 func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
 	return now.Monotonic >= until && !(shared && now.Wall.Before(expires))
 }
 
-// Rollback reverts a decision because the log has an event of another node before it. The caller decides again with
+// Rollback reverts a decision because another node's event precedes it in the log. The caller decides again with
 // RetryRequestCode, RetryTryCode or CloseSession. (Abort is for an event that is not decided again.) Without ShareCodes
 // a login can't be rolled back.
 func (r *Registry) Rollback(event RegistryEvent) {
@@ -79,8 +79,7 @@ func (r *Registry) Rollback(event RegistryEvent) {
 	}
 }
 
-// countSharedTry counts a wrong try of a shared code (a code in the log of the cluster). It drops the code after
-// CodeTriesMax tries.
+// countSharedTry counts a wrong try of a shared code. It drops the code after CodeTriesMax tries.
 func (r *Registry) countSharedTry(email EmailID, browser Digest) {
 	a := r.attempts[email.digest]
 	if a == nil {
@@ -93,7 +92,7 @@ func (r *Registry) countSharedTry(email EmailID, browser Digest) {
 	}
 }
 
-// sharedCodes returns the shared codes that are valid, by address.
+// sharedCodes returns the valid shared codes, by address.
 func (r *Registry) sharedCodes() []CodeState {
 	var codes []CodeState
 	for _, a := range r.attempts {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// RegistryState is the part of the registry that is in the log, in the form that a snapshot stores. Addresses and codes
-// are sorted by digest, sessions by the time of login.
+// RegistryState is the logged part of the registry in the form of a snapshot. Addresses and codes are sorted by digest,
+// sessions by the time of login.
 type RegistryState struct {
 	Addresses   []AddressState
 	Sessions    []SessionState
 	WrongTries  HourCounter
-	Codes       HourCounter   // codes of addresses that have an account
+	Codes       HourCounter   // codes of addresses with an account
 	Newcomers   HourCounter   // codes of other addresses
 	LastSweep   time.Duration // monotonic time of the newest removal of old addresses
 	LastID      uint64
@@ -27,8 +27,8 @@ type AddressState struct {
 	Account     uint64        // 0 before the first login
 	NextCodeAt  time.Duration // monotonic time before which no other code is sent
 	LastEventAt time.Duration // monotonic time of the newest event of the address
-	Mails       DayCounter    // mails that other clients than Browser asked for
-	KnownMails  DayCounter    // mails that Browser asked for
+	Mails       DayCounter    // mails requested by other clients than Browser
+	KnownMails  DayCounter    // mails requested by Browser
 	WrongTries  DayCounter
 	Browser     Digest // Requester.Browser of the newest login from a browser
 }
@@ -42,7 +42,7 @@ type SessionState struct {
 	Until   time.Duration // monotonic time at which the session ends
 }
 
-// RegistrySnapshot is an immutable copy of the registry. Making a copy takes microseconds for any number of addresses.
+// RegistrySnapshot is an immutable copy of the registry. Making it takes microseconds for any number of addresses.
 type RegistrySnapshot struct {
 	withoutAddresses RegistryState
 	addresses        []*addressChunk
@@ -86,7 +86,7 @@ func (s RegistrySnapshot) State() RegistryState {
 	return state
 }
 
-// RestoreRegistry returns the registry of a snapshot. addresses has the addresses that are not in state, in any order.
+// RestoreRegistry returns the registry of a snapshot. addresses lists the addresses missing in state, in any order.
 func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressState) *Registry {
 	addresses = append(addresses, state.Addresses)
 	size := 0

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Formats of secrets. A key has a prefix, random characters and a checksum of both. Because of the checksum a mistyped
-// key is refused without a lookup, and secret scanners recognize a leaked key.
+// Formats of secrets. A key consists of a prefix, random characters and a checksum of both. With the checksum a
+// mistyped key is refused without a lookup, and secret scanners recognize a leaked key.
 const (
 	KeyPrefixLive     = "tasard_live_"
 	KeyPrefixTest     = "tasard_test_"
@@ -43,7 +43,7 @@ func (d *Digest) equal(other *Digest) bool {
 }
 
 // Secret is a text that must not appear in logs. It prints as [redacted]; Reveal returns the text. The text is behind a
-// pointer, because fmt can't call Format for an unexported field of type Secret, and would print the text.
+// pointer, because fmt can't call Format for unexported fields and would print their text.
 type Secret struct{ text *string }
 
 const redacted = "[redacted]"
@@ -102,15 +102,15 @@ func NewCode(random io.Reader) (Secret, error) {
 	return SecretOf(digits), nil
 }
 
-// ErrRandom is returned if the random source returns too few usable bytes.
+// ErrRandom means that the random source returned too few usable bytes.
 var ErrRandom = errors.New("the source of random bytes is broken")
 
-// randomTriesMax is the maximum number of random bytes that randomText reads. If the source works, about forty are
-// enough, because randomText discards at most one byte in thirty.
+// randomTriesMax is the maximum number of random bytes read by randomText. Normally about forty are enough, because it
+// discards at most one byte in thirty.
 const randomTriesMax = 4096
 
-// randomText returns random characters of an alphabet. If it used all byte values, some characters would be more likely
-// than others. Therefore it discards bytes above the largest multiple of the alphabet's length.
+// randomText returns random characters of an alphabet. It discards bytes above the largest multiple of the alphabet's
+// length; otherwise some characters would be more likely than others.
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	limit := byte(256 - 256%len(alphabet) - 1)
 	text := make([]byte, 0, length)
@@ -159,8 +159,8 @@ func ParseKey(text []byte) (Digest, bool) {
 	return DigestOfKey(text)
 }
 
-// DigestOfKey is ParseKey without a check of the checksum, for callers that look the digest up anyway: no account has a
-// key with a wrong checksum.
+// DigestOfKey is ParseKey without the checksum, for callers that look up the digest anyway: no account has a key with a
+// wrong checksum.
 func DigestOfKey(text []byte) (Digest, bool) {
 	if len(text) != KeyLength {
 		return Digest{}, false
@@ -176,8 +176,8 @@ func DigestOfKey(text []byte) (Digest, bool) {
 	return sha256.Sum256(text), true
 }
 
-// ValidKeyName reports whether a text can be the name of a key: at most KeyNameMax characters, none of which breaks or
-// reorders a line in a list or a log, and no key, which would then be stored and shown.
+// ValidKeyName reports whether a text can be the name of a key. It has at most KeyNameMax characters, none of which
+// breaks or reorders a line in a list or a log. It is not itself a key, which would then be stored and shown.
 func ValidKeyName(name string) bool {
 	if !utf8.ValidString(name) || utf8.RuneCountInString(name) > KeyNameMax || strings.ContainsFunc(name, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'

@@ -8,15 +8,15 @@ import (
 // Caller is the client that sends a request: the owner of a well-formed API key, or an anonymous client.
 type Caller struct {
 	Key             Digest
-	HasKey          bool // true if Key is a digest that ParseKey returned
-	HasMalformedKey bool // true if ParseKey refused the key of the request
+	HasKey          bool // Key is a result of ParseKey
+	HasMalformedKey bool // ParseKey refused the request's key
 	Address         netip.Addr
 }
 
-// Admission is the result of Admitter.Admit, with the data that Refund needs.
+// Admission is the result of Admitter.Admit, with the data for Refund.
 type Admission struct {
 	QuotaResult
-	Account uint64 // the account that was charged; 0 = Address was charged
+	Account uint64 // the charged account; 0 = Address was charged
 	Address netip.Addr
 	At      ClockReading
 }
