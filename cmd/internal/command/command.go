@@ -19,14 +19,14 @@ type Spec struct {
 	Settings func(*pflag.FlagSet) // declares flags that a variable or the configuration file can set too
 	Flags    func(*pflag.FlagSet) // declares flags for the command line only, such as --yes
 
-	// Run is called when all flags have their values, also from variables and the configuration file, and these have
-	// been checked. A command without Run is a group of commands, which prints its help.
+	// Run is called when all flags have their checked values, also from variables and the configuration file. A command
+	// without Run is a group of commands and prints its help.
 	Run          func(ctx context.Context, args []string) error
 	DataOptional bool             // the command also works without --data
 	Subcommands  []*cobra.Command // only for a group
 }
 
-// Command returns the command that s describes, for the library cobra.
+// Command returns the cobra command of s.
 func (s Spec) Command(p *process.Process) *cobra.Command {
 	cmd := &cobra.Command{Use: s.Use, Short: s.Short, Long: s.Long, Example: s.Example, Args: s.Args}
 	if s.Args == nil {
@@ -63,8 +63,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "unexpected argument %q; %s --help shows the flags", args[0], cmd.CommandPath())
 }
 
-// ExactArgs returns a function that checks that a command has count arguments. noun is a text for the error that says
-// which arguments are expected, such as "one backup".
+// ExactArgs returns a function that checks the number of arguments. noun describes the expected ones in the error, such
+// as "one backup".
 func ExactArgs(count int, noun string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == count {

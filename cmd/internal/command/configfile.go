@@ -17,7 +17,8 @@ import (
 
 const configBytesMax = 1 << 20
 
-// ParseConfig parses a configuration file. It returns all errors, joined. If the file is not TOML, there are no lines.
+// ParseConfig parses a configuration file. It returns all errors, joined. For a file that is not TOML, they have no
+// lines.
 func ParseConfig(path, text string, known []string) (map[string]Given, error) {
 	var keys map[string]any
 	if _, err := toml.Decode(text, &keys); err != nil {

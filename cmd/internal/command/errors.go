@@ -33,8 +33,8 @@ func checkListeners(c *node.Config) error {
 	return nil
 }
 
-// checkImport checks that the file of --import can be opened. It does not open a pipe, because that would wait for a
-// writer.
+// checkImport checks that the file of --import can be opened. It does not open a pipe, because that would block until
+// there is a writer.
 func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
@@ -46,7 +46,7 @@ func checkImport(p *process.Process, name string) error {
 	return file.Close()
 }
 
-// flagForField returns the names of the flags that set a field of node.Config, or "" if no flag does.
+// flagForField returns the flags that set a field of node.Config, or "".
 func flagForField(field string) string {
 	return map[string]string{
 		"Dir": "--data", "Catalogue": "--catalogue", "Definitions": "--sources", "Collect.Secrets": "--source-secrets",
@@ -60,8 +60,8 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain changes an error of package node: it adds an exit code, and the name of the flag that sets the wrong field of
-// node.Config. If several errors are joined, it changes each of them.
+// Explain adds an exit code to an error of package node, and the flag of the wrong field of node.Config. It does so for
+// each of several joined errors.
 func Explain(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var explained []error

@@ -32,11 +32,11 @@ const (
 	accessAll              = "all"
 	// CommonGroup is the heading of the flags that every node needs.
 	CommonGroup = "Common flags"
-	// NoMailNotice is what a node without a mail server logs.
+	// NoMailNotice is logged by a node without a mail server.
 	NoMailNotice = "login codes can't be sent: there is no mail server (--smtp-addr)"
 )
 
-// Serve holds the settings of serve. Other commands have some of them.
+// Serve is the settings of serve. Other commands use some of them.
 type Serve struct {
 	Config     node.Config
 	Log        terminal.LogOptions
@@ -71,7 +71,7 @@ func ForData() *Serve {
 	return &Serve{Log: terminal.LogOptions{Format: "text", Level: "warn"}}
 }
 
-// NodeConfig returns the configuration of a node that has the settings o and runs in the process p.
+// NodeConfig returns the configuration of a node with the settings o in the process p.
 func NodeConfig(p *process.Process, o *Serve, log *slog.Logger) node.Config {
 	c := o.Config
 	c.HTTP.AllowUnknown, c.Accounts.Unlimited, c.Collect.On = !o.strict, !o.Limits, !o.NoCollect
@@ -151,7 +151,7 @@ func rows(o *Serve) []row {
 	}
 }
 
-// Add declares settings of serve as flags: those with the names, or all of them. The values in o are the defaults.
+// Add declares settings of serve as flags: the named ones, or all. The values in o are the defaults.
 func Add(flags *pflag.FlagSet, o *Serve, names ...string) {
 	for _, r := range rows(o) {
 		if len(names) == 0 || slices.Contains(names, r.name) {

@@ -16,9 +16,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A setting is a flag that an environment variable or a line of the configuration file can set too. Each command uses
-// only those settings that it declares. But every command refuses unknown names and bad values of any setting, because
-// all commands share the variables and the file.
+// A setting is a flag that an environment variable or a line of the configuration file can set too. A command uses only
+// the settings that it declares. All commands share the variables and the file, so every command refuses unknown names
+// and bad values of any setting.
 const (
 	variablePrefix    = "TASARD_"
 	settingAnnotation = "setting" // annotation of a flag that is a setting
@@ -52,8 +52,8 @@ func Group(flag *pflag.Flag) string {
 	return strings.Join(flag.Annotations[groupAnnotation], "")
 }
 
-// collectSettings adds the settings of all commands below parent to the map settings, whose keys are their names. If
-// several commands have the same setting, it adds the flag of the first of these commands.
+// collectSettings adds the settings of all commands below parent to the map settings, by name. For a setting of several
+// commands, it adds the first command's flag.
 func collectSettings(parent *cobra.Command, settings map[string]*pflag.Flag) map[string]*pflag.Flag {
 	for _, command := range parent.Commands() {
 		command.Flags().VisitAll(func(flag *pflag.Flag) {
@@ -76,8 +76,8 @@ func Names(root *cobra.Command) []string {
 	return slices.Sorted(maps.Keys(collectSettings(root, map[string]*pflag.Flag{})))
 }
 
-// Resolve sets the flags of a command that are not on the command line from environment variables and from the
-// configuration file. It returns all errors, joined.
+// Resolve sets the flags missing on the command line from environment variables and the configuration file. It returns
+// all errors, joined.
 func Resolve(cmd *cobra.Command, environ []string) error {
 	known := Names(cmd.Root())
 	variables, err := readVariables(environ, known)
@@ -105,17 +105,16 @@ func RequireData(cmd *cobra.Command) error {
 	return nil
 }
 
-// Given is a value of a setting that a variable or the configuration file gives.
+// Given is a setting's value from a variable or the configuration file.
 type Given struct {
-	Text   string // as for the flag; the elements of a list have commas between them
+	Text   string // as for the flag; list elements are separated by commas
 	Origin string // the variable, or the line of the file, for errors
 	Line   int    // line number in the file, from 1
 	isList bool
 }
 
-// apply sets the flags of cmd that have not been set yet to the given values. It returns the errors of all bad values.
-// Settings that only other commands have are checked too, with the flags of those commands, so that every command
-// refuses the same values.
+// apply sets the unset flags of cmd to the given values. It returns the errors of all bad values. It also checks other
+// commands' settings, with the flags of those commands, so that every command refuses the same values.
 func apply(cmd *cobra.Command, values map[string]Given) error {
 	var problems []error
 	others := collectSettings(cmd.Root(), map[string]*pflag.Flag{})
@@ -150,9 +149,8 @@ func badSettings(problems []error) error {
 	return exit.Wrap(exit.BadData, errors.Join(problems...))
 }
 
-// readVariables returns the values of the TASARD_ variables by the name of the setting. An empty one counts as not set:
-// compose files pass variables on that have no value. An unknown variable is an error, unless an orchestrator has set
-// it.
+// readVariables returns the values of the TASARD_ variables by setting. An empty one counts as not set, because compose
+// files pass variables without a value. An unknown variable is an error, unless an orchestrator has set it.
 func readVariables(environ, known []string) (map[string]Given, error) {
 	settings, names := map[string]string{}, []string{}
 	for _, setting := range append(slices.Clone(known), "config") {
@@ -174,8 +172,8 @@ func readVariables(environ, known []string) (map[string]Given, error) {
 	return values, badSettings(problems)
 }
 
-// serviceLink matches the variables that Kubernetes and Docker set in every container for a service whose name begins
-// with tasard, such as TASARD_SERVICE_HOST and TASARD_METRICS_PORT_9090_TCP_PROTO.
+// serviceLink matches variables that Kubernetes and Docker set in every container for a service named tasard..., such
+// as TASARD_SERVICE_HOST and TASARD_METRICS_PORT_9090_TCP_PROTO.
 var serviceLink = regexp.MustCompile(`^TASARD_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:ADDR|PORT|PROTO))?|ENV_\w+)$`)
 
 func isServiceLink(name, text string) bool {
@@ -183,7 +181,7 @@ func isServiceLink(name, text string) bool {
 	return serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && isAddress || strings.HasSuffix(name, "_NAME") && strings.HasPrefix(text, "/")
 }
 
-// DidYouMean returns a suggestion of the known word that is nearest to word, or "" if none is near.
+// DidYouMean suggests the known word nearest to word, or returns "" if none is near.
 func DidYouMean(word string, known []string) string {
 	near, distanceMin := "", len(strings.TrimPrefix(word, variablePrefix))/3+2
 	for _, candidate := range known {

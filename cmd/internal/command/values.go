@@ -27,17 +27,16 @@ const (
 	dnsNameBytesMax = 253
 )
 
-// value is the value of a setting: a flag that a variable or the configuration file can set too. All three use Set, so
-// that they accept the same texts and give the same errors. Most functions of this file return a value, and are named
-// after the texts that it accepts.
+// value is the value of a setting. Flags, variables and the configuration file all use Set, so they accept the same
+// texts and give the same errors. Most functions of this file return a value, and are named after its texts.
 type value[T any] struct {
 	target *T
-	kind   string // name of the value in the help, such as FILE; a name in the flag's usage text replaces it
+	kind   string // placeholder in the help, such as FILE; a name in the flag's usage text replaces it
 	parse  func(string) (T, error)
 	format func(T) string
 }
 
-// Set parses a text. The error quotes the text and says what would be accepted.
+// Set parses a text. The error quotes the text and describes the accepted ones.
 func (v *value[T]) Set(text string) error {
 	parsed, err := v.parse(text)
 	if err == nil {
@@ -57,12 +56,12 @@ func (v *value[T]) String() string {
 // Type implements pflag.Value. It returns the name of the value in the help.
 func (v *value[T]) Type() string { return v.kind }
 
-// listValue is a value that accepts several texts with commas between them. In the configuration file it may be a list.
+// listValue is a value of several texts separated by commas. In the configuration file it may be a list.
 type listValue[T any] struct{ value[[]T] }
 
 func (*listValue[T]) acceptsList() {}
 
-// list is a list with commas between its parts, each of which parse accepts.
+// list is a comma-separated list whose parts are parsed by parse.
 func list[T any](target *[]T, kind string, parse func(part string) (T, error), format func(T) string) pflag.Value {
 	return &listValue[T]{value[[]T]{target, kind, func(text string) (all []T, err error) {
 		for part := range strings.SplitSeq(text, ",") {
@@ -82,7 +81,7 @@ func list[T any](target *[]T, kind string, parse func(part string) (T, error), f
 	}}}
 }
 
-// textValue is a text that the function check accepts.
+// textValue is a text accepted by check.
 func textValue[T ~string](target *T, kind string, check func(string) error) pflag.Value {
 	parse := func(text string) (T, error) { return T(text), check(text) }
 	return &value[T]{target, kind, parse, func(text T) string { return string(text) }}
@@ -147,8 +146,7 @@ func Address(target *string) pflag.Value {
 	})
 }
 
-// explicitAddress is an address to listen on whose host may not be empty. An empty host would make the server public
-// by accident.
+// explicitAddress is a listen address with a non-empty host. An empty host would make the server public by accident.
 func explicitAddress(target *string) pflag.Value {
 	return textValue(target, "HOST:PORT", func(text string) error {
 		host, err := hostOfAddress(text)
@@ -225,7 +223,7 @@ func Instant(target *time.Time) pflag.Value {
 	return &value[time.Time]{target, "INSTANT", parse, unless(func(t time.Time) string { return t.Format(time.RFC3339) }, time.Time.IsZero)}
 }
 
-// unless returns a function that formats a value, and returns "" for one that is not set.
+// unless returns a function that formats a value, or returns "" for an unset one.
 func unless[T any](format func(T) string, isUnset func(T) bool) func(T) string {
 	return func(v T) string {
 		if isUnset(v) {
@@ -351,8 +349,8 @@ func prefixesValue(target *[]netip.Prefix) pflag.Value {
 	return v
 }
 
-// parsePrefix parses a network or an address of trusted proxies. It refuses a prefix of length 0: every client would
-// then be a trusted proxy and could claim any address.
+// parsePrefix parses a network or an address of trusted proxies. It refuses a prefix of length 0, because every client
+// would be a trusted proxy and could claim any address.
 func parsePrefix(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil && address.Zone() == "" && !address.Is4In6() {
 		return netip.PrefixFrom(address, address.BitLen()), nil

@@ -20,7 +20,7 @@ import (
 )
 
 // ExplainLogError explains an error of the log in the directory data. If another process uses the directory, it adds an
-// exit code and advice for the operator.
+// exit code and advice.
 func ExplainLogError(data string, err error) error {
 	var damageErr *wal.DamageError
 	switch {
@@ -67,8 +67,8 @@ func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logg
 	return data, ExplainLogError(c.Dir, err)
 }
 
-// OpenCopy opens a copy of a data directory, in a new directory dir. It changes nothing in data, and a node may be
-// running there: everything that it has acknowledged is in the copy.
+// OpenCopy opens a copy of a data directory in a new directory dir. It does not change data. A node may be running
+// there; the copy contains everything acknowledged by it.
 func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger, dir string) (*node.Data, error) {
 	if err := RequireLog(c.Dir); err != nil {
 		return nil, err
@@ -97,8 +97,7 @@ func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.
 
 const copyTries = 10
 
-// States returns the saved states of all currencies. They belong together: all are the states after the same record of
-// the log.
+// States returns the saved states of all currencies, all after the same record of the log.
 func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
 	var states []engine.SavedCurrency
 	err := system.Export(ctx, func(state engine.SavedCurrency) error {

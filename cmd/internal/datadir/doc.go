@@ -1,6 +1,6 @@
-// Package datadir opens a data directory for commands that work without a running node, and calls the node that runs on
-// it through its management socket.
+// Package datadir opens a data directory for commands without a running node. It also calls the node running on a
+// directory, through its management socket.
 //
-// It checks that the directory exists and replays its log. If a directory cannot be opened, it explains why: a node
-// uses the directory, or the log is damaged. Errors have exit codes and say what an operator can do.
+// It checks that the directory exists and replays its log. If that fails, it explains the reason: a node uses the
+// directory, or the log is damaged. Errors have exit codes and advice for the operator.
 package datadir

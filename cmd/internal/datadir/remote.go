@@ -28,10 +28,10 @@ type Node struct {
 	startCommand string // command that starts the node, for messages
 }
 
-// New returns the node that listens on a socket. start is the command that starts this node; messages show it.
+// New returns the node behind a socket. Messages show start, the command that starts this node.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
-// Call calls an operation of the node. Errors have exit codes, and say what the operator can do (see Explain).
+// Call calls an operation of the node. Errors have exit codes and advice for the operator (see Explain).
 func Call[Body, Answer any](ctx context.Context, n *Node, op admin.Operation[Body, Answer], body Body, values ...string) (Answer, error) {
 	answer, err := op.Call(ctx, n.Client, body, values...)
 	return answer, n.Explain(err)
@@ -61,8 +61,8 @@ func (n *Node) Explain(err error) error {
 	return exit.Errorf(exit.Unavailable, "%w", unreachable)
 }
 
-// NotRunning reports whether err means that there is no socket, or that no process listens on it. EINVAL means that the
-// path is too long for a socket, so that no node can listen on it.
+// NotRunning reports whether err means a missing socket, or one without a listening process. EINVAL means that the path
+// is too long for a socket, so no node can listen on it.
 func NotRunning(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EINVAL)
 }
@@ -70,7 +70,7 @@ func NotRunning(err error) bool {
 // ErrStopping means that the node is stopping, or has stopped before it answered.
 var ErrStopping = errors.New("the node is stopping")
 
-// explainError adds an exit code to an error response of a node.
+// explainError adds an exit code to a node's error response.
 func explainError(r *admin.Error) error {
 	code := exit.FailStop
 	switch r.Code {
@@ -92,7 +92,7 @@ func SocketPath(socket, data string) string {
 	return cmp.Or(socket, filepath.Join(data, admin.SocketName))
 }
 
-// Node returns the node that the flags select. It does not check that the node is running.
+// Node returns the node selected by the flags. It does not check that the node is running.
 func (o *Options) Node() (*Node, error) {
 	switch {
 	case o.Socket != "":
@@ -106,8 +106,8 @@ func (o *Options) Node() (*Node, error) {
 	return New(SocketPath("", o.Data), "tasard serve"+o.NodeFlag()), nil
 }
 
-// Running returns the running node that the flags select. It returns nil if they select none, or if they give only a
-// data directory that no node uses.
+// Running returns the running node selected by the flags. It returns nil if they select none, or only a data directory
+// without a node.
 func (o *Options) Running(ctx context.Context) *Node {
 	socket := o.Socket
 	if socket == "" && o.Data != "" {
@@ -126,7 +126,7 @@ func (o *Options) Running(ctx context.Context) *Node {
 	return New(socket, "tasard serve"+o.NodeFlag())
 }
 
-// NodeFlag returns the flag that selects the node, with its value, for commands that a message shows.
+// NodeFlag returns the flag that selects the node, with its value, for commands in messages.
 func (o *Options) NodeFlag() string {
 	if o.Socket != "" {
 		return fmt.Sprintf(" --admin-socket %s", o.Socket)

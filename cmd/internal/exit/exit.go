@@ -59,7 +59,7 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap returns the error without its code.
 func (e *Error) Unwrap() error { return e.err }
 
-// Wrap gives err an exit code, which replaces the code that err may have.
+// Wrap gives err an exit code, replacing any earlier one.
 func Wrap(code int, err error) error { return &Error{code, err} }
 
 // Errorf returns a formatted error with an exit code. Like fmt.Errorf, it wraps the operands of %w.
@@ -67,7 +67,7 @@ func Errorf(code int, format string, args ...any) error {
 	return Wrap(code, fmt.Errorf(format, args...))
 }
 
-// Code returns the exit code of an error. If the error has no exit code, Code chooses one for the cause of the error.
+// Code returns the exit code of an error. Without one, it chooses a code for the error's cause.
 func Code(err error) int {
 	var coded *Error
 	var engineErr *engine.Error

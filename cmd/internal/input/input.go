@@ -15,7 +15,7 @@ import (
 
 // File is an open input file.
 type File struct {
-	io.ReadCloser        // nil for a named pipe, which the first read opens
+	io.ReadCloser        // nil for a named pipe, which is opened by the first read
 	Name          string // name of the file, for messages
 	Blocking      bool   // reads may block forever: a named pipe or standard input
 }
@@ -59,9 +59,9 @@ func Open(name string, stdin io.Reader) (*File, error) {
 
 // Reader returns a Reader for the contents of the file.
 //
-// If the file is Blocking, a goroutine reads the file, and reads of the returned Reader fail when ctx ends. The caller
-// must end ctx after its final read. A goroutine that waits for standard input cannot be stopped; it may run until the
-// process exits.
+// If the file is Blocking, a goroutine reads it, and reads of the returned Reader fail when ctx ends. The caller must
+// end ctx after its final read. A goroutine blocked on standard input cannot be stopped; it may run until the process
+// exits.
 func (f *File) Reader(ctx context.Context) io.Reader {
 	if !f.Blocking {
 		return f
@@ -88,8 +88,8 @@ func (f *File) copyTo(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// openPipe opens a named pipe and waits until it has a writer. When ctx ends first, openPipe opens the pipe for
-// writing itself, so that os.Open returns.
+// openPipe opens a named pipe and blocks until it has a writer. When ctx ends first, openPipe itself opens the pipe for
+// writing, so that os.Open returns.
 func openPipe(ctx context.Context, name string) (*os.File, error) {
 	stop := context.AfterFunc(ctx, func() {
 		if writer, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {

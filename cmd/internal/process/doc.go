@@ -1,6 +1,5 @@
-// Package process holds the environment of a command: arguments, variables, streams, clock, random numbers.
+// Package process describes the environment of a command: arguments, variables, streams, clock, random numbers.
 //
-// The program uses the real ones. A test has its own, so that it can run every command inside its own process.
-//
-// Only package cmd reads the real environment and clock.
+// The program uses the real environment and clock; only package cmd reads them. Tests use their own, so that they can
+// run every command inside the test's process.
 package process

@@ -16,9 +16,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CredentialsVariable is the name of the environment variable with the directory in which a service manager, such as
-// systemd, puts files with secrets. The service manager protects these files by access control lists. Their mode then
-// looks as if the group could read them.
+// CredentialsVariable is the environment variable with the directory for a service manager's files with secrets
+// (systemd credentials). Access control lists protect these files, so their modes look as if the group could read them.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Process is the environment of a command.
@@ -33,12 +32,12 @@ type Process struct {
 	Seed    func() uint64 // returns an unpredictable seed
 	Random  io.Reader     // random bytes for secrets; safe for concurrent use
 
-	// Dial and Roots are for connections to sources. By default connections use the network and the certificate
-	// authorities of the system. The demo and tests set Dial and Roots.
+	// Dial and Roots are for connections to sources. By default these use the network and the system's certificate
+	// authorities. The demo and tests set both fields.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Roots *x509.CertPool
 
-	errorLog *slog.Logger       // logger that Report uses if logs are JSON; otherwise nil
+	errorLog *slog.Logger       // logger for Report if logs are JSON; otherwise nil
 	logQueue *terminal.LogQueue // standard error of a node, see NodeLogger; otherwise nil
 }
 
@@ -52,7 +51,7 @@ func (p *Process) ProgramName() string {
 	return p.Name
 }
 
-// Report prints the error with which a command has ended, one line for each problem.
+// Report prints the error of a command, one line for each problem.
 func (p *Process) Report(command string, err error) {
 	if err == nil {
 		return
@@ -89,24 +88,22 @@ func (p *Process) reportWith(logger *slog.Logger, o terminal.LogOptions) *slog.L
 	return logger
 }
 
-// NodeLogger is like Logger, but for a node: after this, logging drops lines instead of blocking. CloseLog must be
-// called at the end.
+// NodeLogger is like Logger, but for a node: after this, logging drops lines instead of blocking. Call CloseLog at the
+// end.
 func (p *Process) NodeLogger(o terminal.LogOptions) *slog.Logger {
 	p.logQueue = terminal.NewLogQueue(p.Stderr)
 	p.Stderr = p.logQueue
 	return p.reportWith(terminal.NewNodeLogger(p.logQueue, o), o)
 }
 
-// CloseLog writes the lines of the log that wait, if there was a node. It waits a second for a reader that does not
-// read.
+// CloseLog writes a node's waiting log lines. It waits up to a second for a blocked reader.
 func (p *Process) CloseLog() {
 	if p.logQueue != nil {
 		p.logQueue.Close()
 	}
 }
 
-// CompleteConfig sets the fields in the configuration of a node that depend on the process, such as the clock. It
-// returns the result.
+// CompleteConfig returns a node's configuration with the fields for the process, such as the clock.
 func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	c.Logger, c.Clock, c.Random, c.Version, c.Credentials = log, p.Clock, p.Random, Version(), p.Getenv(CredentialsVariable)
 	if p.logQueue != nil {
@@ -115,8 +112,8 @@ func (p *Process) CompleteConfig(c node.Config, log *slog.Logger) node.Config {
 	return c
 }
 
-// Commit returns the commit of a build, followed by "with changes" if the checkout had uncommitted ones, or "" if it is
-// unknown. build may be nil.
+// Commit returns the commit of a build, or "" if unknown. It adds "with changes" for a checkout with uncommitted
+// changes. build may be nil.
 func Commit(build *debug.BuildInfo) string {
 	if build == nil {
 		return ""

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// ErrWriter writes to W and keeps the first error, so that a command can check it once at the end. It may be used
-// concurrently.
+// ErrWriter writes to W and keeps the first error, so that a command can check it once at the end. It is safe for
+// concurrent use.
 type ErrWriter struct {
 	W   io.Writer
 	mu  sync.Mutex

@@ -35,8 +35,8 @@ func (o LogOptions) IsJSON(out io.Writer) bool {
 	return o.Format == "json" || o.Format == "auto" && !IsTerminal(out)
 }
 
-// NewNodeLogger returns the logger of a node. It logs the same error of many requests at most once in ten seconds, with
-// their number, and says how many lines the queue had to drop.
+// NewNodeLogger returns the logger of a node. It logs equal errors of requests at most once in ten seconds, with their
+// number, and reports dropped lines of the queue.
 func NewNodeLogger(queue *LogQueue, o LogOptions) *slog.Logger {
 	logger := slog.New(newRepeatLimiter(newHandler(queue, o)))
 	queue.OnDropped(func(lines uint64) {
@@ -58,7 +58,7 @@ func IsTerminal(out any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// secretNames returns the names of attributes whose values are secret, and therefore not logged.
+// secretNames returns the names of redacted attributes.
 func secretNames() []string {
 	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
 }

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// logQueueBytesMax is the largest size of the lines that wait in a LogQueue, some 4,000 lines.
+	// logQueueBytesMax is the maximum size of a LogQueue's waiting lines, about 4,000 lines.
 	logQueueBytesMax = 1 << 20
-	// logQueueBytesKept is the largest buffer that a LogQueue keeps while few lines wait.
+	// logQueueBytesKept is the maximum buffer size of a LogQueue while few lines wait.
 	logQueueBytesKept = 64 << 10
-	// logCloseMax is how long LogQueue.Close waits for a reader that does not read.
+	// logCloseMax limits how long LogQueue.Close waits for a blocked reader.
 	logCloseMax = time.Second
 )
 
 var errLogQueueFull = errors.New("the line was dropped: too many wait for the reader of the output")
 
-// LogQueue is a writer for logs that never waits for the reader of the log, because a node must not stop with it. A
-// goroutine writes the lines. If too many lines wait, further ones are dropped and counted. LogQueue is safe for
-// concurrent use.
+// LogQueue is a writer for logs that never blocks on the reader of the log, so that a blocked reader does not stop the
+// node. A goroutine writes the lines. Beyond a maximum, lines are dropped and counted. LogQueue is safe for concurrent
+// use.
 type LogQueue struct {
 	out       io.Writer
 	onDropped func(lines uint64) // see OnDropped
 	dropped   atomic.Uint64
-	wake      chan struct{} // makes the goroutine look at the fields below
+	wake      chan struct{} // signals the goroutine to check the fields below
 	done      chan struct{} // closed when the goroutine has returned
 
 	mu      sync.Mutex
