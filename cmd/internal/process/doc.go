@@ -1,5 +1,6 @@
 // Package process describes the environment of a command: arguments, variables, streams, clock, random numbers.
 //
-// The program uses the real environment and clock; only package cmd reads them. Tests use their own, so that they can
-// run every command inside the test's process.
+// The program uses the real ones. Tests use their own, so that they can run every command inside the test's process.
+//
+// Only package cmd reads the real environment and clock.
 package process
