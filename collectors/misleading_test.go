@@ -56,11 +56,11 @@ func misleadingDocuments() []misleading {
 
 // A suggested definition reads each side of a currency as people read it in these documents, or not at all.
 func TestSuggest_MisleadingDocuments(t *testing.T) {
-	last := []suggest.Known{{Currency: "USD", Buy: decimal("58.10"), Sell: decimal("60.10")}, {Currency: "EUR", Buy: decimal("66.10"), Sell: decimal("70.10")}}
+	last := []engine.Observation{{Currency: "USD", Buy: "58.10", Sell: "60.10"}, {Currency: "EUR", Buy: "66.10", Sell: "70.10"}}
 	right := strings.Fields("USD-buy-58.1 USD-sell-60.1 EUR-buy-66.1 EUR-sell-70.1 EUR-buy-66 EUR-sell-70 GBP-buy-75.1 GBP-sell-80.1 CAD-buy-41.1 CAD-sell-44.1")
 	suggested := 0
 	for _, c := range misleadingDocuments() {
-		for _, known := range [][]suggest.Known{nil, last} {
+		for _, known := range [][]engine.Observation{nil, last} {
 			at := time.Date(2026, 9, 17, 17, 0, 0, 0, engine.Location())
 			s := suggest.Suggest(source.DefaultSet().File(c.source), c.page, &source.Document{Body: []byte(c.body)}, known, engine.DateOf(at))
 			if s.Definition != nil {

@@ -1,9 +1,9 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +63,7 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 	if err != nil {
 		return err
 	}
-	var known []suggest.Known
+	var known []engine.Observation
 	for _, text := range o.known {
 		k, err := parseKnown(text)
 		if err != nil {
@@ -86,7 +86,7 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 	}
 	suggested := suggest.Suggest(reference.Sources.File(d.ID), page, document, known, engine.DateOf(document.FetchedAt))
 	for _, f := range suggested.Found {
-		terminal.Fprintf(p.Stderr, "%s %s %s at %s: %s\n", f.Currency, strings.TrimSpace(string(f.Channel)+" "+string(f.Side)), f.Price,
+		terminal.Fprintf(p.Stderr, "%s %s %s at %s: %s\n", f.Currency, f.Side, f.Price,
 			terminal.Sanitize(f.Place), terminal.Sanitize(strings.Join(f.Reasons, ", ")))
 	}
 	for _, note := range suggested.Notes {
@@ -99,19 +99,18 @@ func (o *suggestOptions) run(ctx context.Context, p *process.Process, args []str
 }
 
 // parseKnown parses a value of --known, such as USD=58.10/59.60 or EUR=/70.05.
-func parseKnown(text string) (known suggest.Known, err error) {
+func parseKnown(text string) (known engine.Observation, err error) {
 	currency, prices, _ := strings.Cut(text, "=")
 	buy, sell, isPair := strings.Cut(prices, "/")
-	known.Currency = currency
-	for price, target := range map[*string]*engine.Decimal{&buy: &known.Buy, &sell: &known.Sell} {
-		if *price != "" && err == nil {
-			*target, err = engine.ParseDecimal(*price)
+	for _, price := range []string{buy, sell} {
+		if _, parseErr := engine.ParseDecimal(cmp.Or(price, "1")); parseErr != nil {
+			err = parseErr
 		}
 	}
 	if err != nil || !isPair || len(currency) != 3 || buy+sell == "" {
-		return suggest.Known{}, errors.New("want a currency and its prices, as USD=58.10/59.60")
+		return known, errors.New("want a currency and its prices, as USD=58.10/59.60")
 	}
-	return known, nil
+	return engine.Observation{Currency: currency, Buy: buy, Sell: sell}, nil
 }
 
 // earlierMax is the number of documents in which the last prices that could be read are looked for.
@@ -119,7 +118,7 @@ const earlierMax = 60
 
 // fromArchive returns the newest document of a source, its page, and the known prices: those of the operator, and for
 // other currencies the last ones that the definition reads.
-func (o *suggestOptions) fromArchive(ctx context.Context, p *process.Process, d *source.Definition, known []suggest.Known) (*source.Document, int, []suggest.Known, error) {
+func (o *suggestOptions) fromArchive(ctx context.Context, p *process.Process, d *source.Definition, known []engine.Observation) (*source.Document, int, []engine.Observation, error) {
 	dir := command.ArchiveDir(o.Config.Dir)
 	if o.Config.Dir == "" {
 		return nil, 0, nil, exit.Errorf(exit.Usage, "name a FILE, or the data directory with --data, whose archive has the documents that were fetched")
@@ -147,29 +146,11 @@ func (o *suggestOptions) fromArchive(ctx context.Context, p *process.Process, d 
 		}
 		if result, err := d.Parse(earlier.Page, last); err == nil {
 			terminal.Fprintf(p.Stderr, "known prices: of %s\n", earlier.Path)
-			return document, newest.Page, addKnown(known, result.Observations), nil
+			return document, newest.Page, append(known, result.Observations...), nil
 		}
 	}
 	if newest.Page >= len(d.Pages) {
 		return nil, 0, nil, exit.Errorf(exit.NoInput, "%s is a page that the definition does not have", newest.Path)
 	}
 	return document, newest.Page, known, nil
-}
-
-// addKnown adds the prices of currencies that are not known yet.
-func addKnown(known []suggest.Known, observations []engine.Observation) []suggest.Known {
-	seen := map[string]bool{}
-	for _, k := range known {
-		seen[k.Currency] = true
-	}
-	for _, o := range observations {
-		if seen[o.Currency] {
-			continue
-		}
-		seen[o.Currency] = true
-		if k, err := parseKnown(fmt.Sprintf("%s=%s/%s", o.Currency, o.Buy, o.Sell)); err == nil {
-			known = append(known, k)
-		}
-	}
-	return known
 }

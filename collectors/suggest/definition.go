@@ -1,12 +1,13 @@
 package suggest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
-	"golang.org/x/net/html"
+	"github.com/tidwall/gjson"
 
 	"github.com/tasard/tasard/collectors/markup"
 	"github.com/tasard/tasard/collectors/source"
@@ -33,8 +34,8 @@ type suggester struct {
 // Suggest finds the rates in a document of a page, and changes the definition file base so that it reads exactly
 // them. It keeps all of base but how that page is read and the evidence. seen is the day of the document. Pages with
 // rates of several institutions, and workbooks, are not searched.
-func Suggest(base []byte, page int, doc *source.Document, known []Known, seen engine.Date) Suggestion {
-	s := &suggester{&finder{known: pricesOf(known), ofChannel: map[quoteSide]bool{}}, base, page, doc, nil}
+func Suggest(base []byte, page int, doc *source.Document, known []engine.Observation, seen engine.Date) Suggestion {
+	s := &suggester{newFinder(known), base, page, doc, nil}
 	file, err := s.suggest(seen)
 	if err != nil {
 		s.note("%v", err)
@@ -52,20 +53,14 @@ func (s *suggester) suggest(seen engine.Date) (file []byte, err error) {
 	case d.Institution == "" && d.Pages[s.index].Institution == "":
 		return nil, fmt.Errorf("the page has rates of several institutions; such pages are not searched")
 	}
-	for _, t := range d.Targets(&d.Pages[s.index]) {
-		s.ofChannel[quoteSide{currency: t.Currency, channel: string(t.Channel)}] = t.Channel != d.Channel
-	}
+	s.channel = string(d.Channel)
 	if s.found, err = s.find(s.doc); err != nil {
 		return nil, err
 	}
 	if len(s.found) == 0 {
 		return nil, fmt.Errorf("no price has clear words for its currency and its side")
 	}
-	methods := []func() *source.Extract{s.tableRows, s.htmlFields}
-	if s.json != nil {
-		methods = []func() *source.Extract{s.jsonRows, s.jsonFields}
-	}
-	for _, write := range methods {
+	for _, write := range []func() *source.Extract{s.rows, s.fields} {
 		e := write()
 		if e == nil {
 			continue
@@ -83,32 +78,21 @@ func (s *suggester) suggest(seen engine.Date) (file []byte, err error) {
 }
 
 // replaced returns the base with another extract and other evidence. The text of all else stays as it is.
-func (s *suggester) replaced(e *source.Extract, seen engine.Date) ([]byte, error) {
-	var base struct {
-		Evidence json.RawMessage
-		Pages    []struct{ Extract json.RawMessage }
-	}
+func (s *suggester) replaced(e *source.Extract, seen engine.Date) (file []byte, err error) {
 	evidence := map[string]string{"grade": "reported", "seen": seen.String(), "by": "tasard sources suggest"}
-	if err := json.Unmarshal(s.base, &base); err != nil {
-		return nil, fmt.Errorf("read the definition: %w", err)
+	if file, err = replaced(s.base, "evidence", evidence, "  "); err == nil {
+		file, err = replaced(file, fmt.Sprintf("pages.%d.extract", s.index), e, "      ")
 	}
-	file := bytes.Replace(s.base, base.Pages[s.index].Extract, encoded(e, "      "), 1)
-	if base.Evidence != nil {
-		file = bytes.Replace(file, base.Evidence, encoded(evidence, "  "), 1)
-	}
-	return file, nil
+	return file, err
 }
 
-// encoded writes JSON as definition files have it: two blanks, no escapes for HTML.
-func encoded(value any, prefix string) []byte {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent(prefix, "  ")
-	if err := encoder.Encode(value); err != nil {
-		panic(err) // impossible: texts and numbers
+func replaced(file []byte, path string, value any, prefix string) ([]byte, error) {
+	text, err := json.MarshalIndent(value, prefix, "  ")
+	old := gjson.GetBytes(file, path)
+	if err != nil || !old.Exists() {
+		return file, err
 	}
-	return bytes.TrimSpace(text.Bytes())
+	return slices.Concat(file[:old.Index], text, file[old.Index+len(old.Raw):]), nil
 }
 
 // verify wants the definition to read exactly the findings.
@@ -121,98 +105,81 @@ func (s *suggester) verify(file []byte) error {
 	if err != nil {
 		return err
 	}
-	count := 0
+	want, got := map[quoteSide]int64{}, map[quoteSide]int64{}
+	for _, f := range s.found {
+		want[f.at.quoteSide] = f.at.units
+	}
 	for _, o := range result.Observations {
-		for side, price := range map[source.Side]string{source.BuySide: o.Buy, source.SellSide: o.Sell} {
-			if price == "" {
-				continue
-			}
-			count++
-			isFound := func(f Finding) bool {
-				return f.Currency == o.Currency && f.Side == side && f.at.units == unitsOf(price) && (f.Channel == "" || f.Channel == o.Channel)
-			}
-			if !slices.ContainsFunc(s.found, isFound) {
-				return fmt.Errorf("it reads %s %s %s", o.Currency, side, price)
+		for side, price := range map[string]string{"buy": o.Buy, "sell": o.Sell} {
+			if price != "" {
+				got[quoteSide{o.Currency, side}] = unitsOf(price)
 			}
 		}
 	}
-	if count < len(s.found) {
-		return fmt.Errorf("it reads %d of %d prices", count, len(s.found))
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("it reads %d prices, but not these %d", len(got), len(want))
 	}
 	return nil
 }
 
-func (f *Finding) target() source.Target {
-	return source.Target{Currency: f.Currency, Channel: f.Channel}
+// row is the row of a table, or the entry of a JSON list, that has a price.
+type row struct {
+	at           string // all rows
+	label, price source.Locator
+	text         string // of the label
 }
 
-func (f *Finding) field(l source.Locator) source.Field {
-	return source.Field{Currency: f.Currency, Side: f.Side, Channel: f.Channel, Locator: l}
-}
-
-// tableRows reads a table with a column for each side, and a label in each row.
-func (s *suggester) tableRows() *source.Extract {
-	rows, headings := &source.Rows{Labels: source.Labels{}}, map[source.Side]string{}
-	var table *html.Node
-	labelColumn, labelHeading := -1, ""
-	for i := range s.found {
-		f := &s.found[i]
-		cell := cellOf(f.at.node)
-		if cell == nil || f.at.attribute != "" || f.at.inScript || table != nil && table != markup.EnclosingTable(cell) {
+// rows reads rows that are named by a text in them.
+func (s *suggester) rows() *source.Extract {
+	e := &source.Extract{Method: source.HTMLRows, Rows: &source.Rows{Labels: source.Labels{}}}
+	rowOf := s.tableRow
+	if s.json != nil {
+		e.Method, rowOf = source.JSONRows, jsonRow
+	}
+	at, sided := map[source.Side]*source.Locator{}, source.Labels{}
+	for i, f := range s.found {
+		r, ok := rowOf(&f)
+		if !ok || i > 0 && (r.at != e.Rows.At || r.label != e.Rows.Label) || at[f.Side] != nil && *at[f.Side] != r.price {
 			return nil
 		}
-		table = markup.EnclosingTable(cell)
-		grid, row, column := s.page.gridOf(cell)
-		above := s.page.headingsAbove(grid, row, column)
-		if above == nil {
-			return nil
-		}
-		heading := markup.VisibleText(above[column])
-		label := slices.IndexFunc(grid[row], func(other *html.Node) bool { return s.page.isLabel(other, f) })
-		if label >= 0 && labelColumn >= 0 && s.page.isLabel(grid[row][labelColumn], f) {
-			label = labelColumn
-		}
-		if known := headings[f.Side]; known != "" && known != heading || label < 0 || labelColumn >= 0 && label != labelColumn {
-			return nil
-		}
-		headings[f.Side], labelColumn = heading, label
-		rows.Labels[markup.VisibleText(grid[row][label])] = f.target()
-		if label < len(above) {
-			labelHeading = markup.VisibleText(above[label])
-		}
+		e.Rows.At, e.Rows.Label, at[f.Side] = r.at, r.label, &r.price
+		e.Rows.Labels[r.text] = source.Target{Currency: f.Currency}
+		sided[r.text] = source.Target{Currency: f.Currency, Side: f.Side}
 	}
-	for side, locator := range map[source.Side]**source.Locator{source.BuySide: &rows.Buy, source.SellSide: &rows.Sell} {
-		if heading := headings[side]; heading != "" {
-			*locator = &source.Locator{Column: heading}
-		}
+	buy, sell := at[source.BuySide], at[source.SellSide]
+	if buy != nil && sell != nil && *buy == *sell { // a row for each side
+		e.Rows.Value, e.Rows.Labels = buy, sided
+	} else {
+		e.Rows.Buy, e.Rows.Sell = buy, sell
 	}
-	buy, sell := values.NormaliseLabel(headings[source.BuySide]), values.NormaliseLabel(headings[source.SellSide])
-	rows.At, rows.Label = "table tr", source.Locator{Column: labelHeading}
-	if selector := selectorOf(table); selector != "" {
-		rows.At = selector + " tr"
-	}
-	if name := values.NormaliseLabel(labelHeading); name == "" || name == buy || name == sell {
-		rows.Label = source.Locator{At: fmt.Sprintf("td:nth-child(%[1]d), th:nth-child(%[1]d)", labelColumn+1)}
-	}
-	if buy == sell {
-		return nil
-	}
-	return &source.Extract{Method: source.HTMLRows, Rows: rows}
+	return e
 }
 
-// isLabel reports whether a cell of the row of a finding names its currency, and its channel.
-func (p *page) isLabel(cell *html.Node, f *Finding) bool {
-	words := p.wordsIn(cell)
-	currency, _ := only(words, values.AboutCurrency)
-	return p.pricesIn(cell) == 0 && currency.Meaning == f.Currency && (f.Channel == "" || has(words, values.AboutChannel))
-}
-
-// headingsAbove returns the nearest row above that has a text in a column, and no price in it, or nil.
-func (p *page) headingsAbove(grid [][]*html.Node, row, column int) []*html.Node {
-	for _, cells := range slices.Backward(grid[:row]) {
-		if column < len(cells) && p.pricesIn(cells[column]) == 0 && markup.VisibleText(cells[column]) != "" {
-			return cells
+// tableRow returns the row of a table that has a column for the price of a finding.
+func (s *suggester) tableRow(f *Finding) (r row, ok bool) {
+	cell := cellOf(f.at.node)
+	if cell == nil || f.at.attribute != "" {
+		return row{}, false
+	}
+	grid, at, column := s.gridOf(cell)
+	label := -1 // the last cell that names the currency: "Unión Europea | Euro"
+	for i, other := range grid[at] {
+		if word, _ := only(s.wordsIn(other), values.AboutCurrency); s.pricesIn(other) == 0 && word.Meaning == f.Currency {
+			label = i
 		}
 	}
-	return nil
+	heading := ""
+	for _, cells := range slices.Backward(grid[:at]) {
+		if column < len(cells) && s.pricesIn(cells[column]) == 0 && heading == "" {
+			heading = markup.VisibleText(cells[column])
+		}
+	}
+	if label < 0 || heading == "" {
+		return row{}, false
+	}
+	return row{
+		at:    strings.TrimSpace(selectorOf(markup.EnclosingTable(cell)) + " tr"),
+		label: source.Locator{At: fmt.Sprintf("td:nth-child(%[1]d), th:nth-child(%[1]d)", label+1)},
+		price: source.Locator{Column: heading}, text: markup.VisibleText(grid[at][label]),
+	}, true
 }

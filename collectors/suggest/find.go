@@ -1,6 +1,8 @@
 package suggest
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,17 +14,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Limits of a document. The time grows with the square of the number of prices.
+// Limits of a document.
 const (
 	documentMax = 256 << 10
 	pricesMax   = 400
+	workMax     = 1_000_000 // words, prices, cells and bytes of names that are looked at: five times those of a long list
 	decimalsMax = 4
 )
 
 // Finding is one price that was found in a document.
 type Finding struct {
 	Currency string
-	Channel  engine.Channel // "" = that of the definition
 	Side     source.Side
 	Price    string   // with the digits of the document
 	Place    string   // a description of the element, or the path of the value
@@ -32,78 +34,87 @@ type Finding struct {
 
 // spot is a place in a document that has a price.
 type spot struct {
-	text  string // as in the document
-	price string // its digits, as values.ParsePrice gives them
-	units int64  // its value, as engine.Decimal counts
+	text      string     // as in the document
+	price     string     // as values.ParsePrice gives it
+	units     int64      // its value, as engine.Decimal counts
+	node      *html.Node // the element, or the JSON value
+	attribute string     // that has the price
+	inScript  bool       // the node is a JSON value of a script
 
-	node       *html.Node // HTML: the element
-	attribute  string     // HTML: the attribute that has the price
-	textNode   *html.Node // HTML: the text that has the price, and where its digits are if spaces are collapsed
-	start, end int
-	inScript   bool   // HTML: the price is in a script
-	script     string // HTML: the text before it in the script, unless it is a JSON value
-	isHidden   bool   // HTML: an attribute hides the element
-	isJSON     bool   // the element is a JSON value, perhaps of a script
-
-	words     map[values.Topic]values.Word
-	isNoise   bool // words beside it say that it is not a rate of today
-	isUnclear bool // words contradict each other
-	reasons   []string
+	quoteSide
+	isNoise bool // words beside it say that it is not the rate of today
+	reasons []string
 }
 
-func (s *spot) take(where string, w values.Word) {
-	s.words[w.Topic] = w
+// take takes a word, if it is one, and reports whether it is. The reason may name an element.
+func (s *spot) take(where string, node *html.Node, w values.Word) bool {
+	if w.Meaning == "" {
+		return false
+	}
+	if node != nil {
+		where += describe(node)
+	}
+	if w.Topic == values.AboutSide {
+		s.side = w.Meaning
+	} else {
+		s.currency = w.Meaning
+	}
 	s.reasons = append(s.reasons, fmt.Sprintf("%s by %s %q", w.Topic, where, w.Text))
+	return true
 }
 
-// lacks reports whether no word of a topic is known.
-func (s *spot) lacks(about values.Topic) bool { return s.words[about].Meaning == "" }
+// quoteSide is one side of a quote. "" = unknown.
+type quoteSide struct{ currency, side string }
 
-func (s *spot) isNamed() bool { return !s.lacks(values.AboutSide) && !s.lacks(values.AboutCurrency) }
+func (k quoteSide) isNamed() bool { return k.currency != "" && k.side != "" }
 
-// quoteSide is one side of a quote, or with the side "" the quote.
-type quoteSide struct{ currency, channel, side string }
-
-func (s *spot) key() quoteSide {
-	return quoteSide{s.words[values.AboutCurrency].Meaning, s.words[values.AboutChannel].Meaning, s.words[values.AboutSide].Meaning}
-}
-
-func (k quoteSide) other() quoteSide {
-	k.side = map[string]string{"buy": "sell", "sell": "buy"}[k.side]
-	return k
-}
-
-func (k quoteSide) quote() quoteSide { return quoteSide{k.currency, k.channel, ""} }
-
-// finder finds the prices of one document.
+// finder finds the prices of one document. It reads it as a stream of words and prices, in the order of the document.
 type finder struct {
-	known     map[quoteSide]int64 // without channels
-	ofChannel map[quoteSide]bool  // currencies and channels of the definition that are not its usual channel
-	spots     []*spot
-	notes     []string // why prices were refused
-	page      *page
-	json      *html.Node // the whole document; nil for HTML
+	known    map[quoteSide]int64
+	channel  string     // of the definition
+	document *html.Node // of a page
+	json     *html.Node // of a JSON document
+	spots    []*spot
+	stream   []token
+	spans    map[*html.Node][2]int         // of the nodes: the parts of the stream
+	tables   map[*html.Node][][]*html.Node // cells by row and column
+	notes    []string                      // why prices were refused
+	problem  error                         // why the whole document is refused
+	work     int                           // see workMax
 }
 
-// Describe names the prices of a document in one line, and the place of the first of them: USD 58.10/59.60 at td. It
-// returns "" if there is none.
+// token is a word or a price.
+type token struct {
+	word values.Word
+	spot *spot // nil for a word
+}
+
+func newFinder(known []engine.Observation) *finder {
+	f := &finder{known: map[quoteSide]int64{}, spans: map[*html.Node][2]int{}, tables: map[*html.Node][][]*html.Node{}}
+	for _, o := range known {
+		for side, price := range map[string]string{"buy": o.Buy, "sell": o.Sell} {
+			if key := (quoteSide{o.Currency, side}); f.known[key] == 0 && price != "" {
+				f.known[key] = unitsOf(price)
+			}
+		}
+	}
+	return f
+}
+
+// Describe names the prices of the first currency of a document, and their place: USD 58.10/59.60 at td. It returns ""
+// if there is none.
 func Describe(doc *source.Document) string {
-	found, err := (&finder{}).find(doc)
+	found, err := newFinder(nil).find(doc)
 	if err != nil || len(found) == 0 {
 		return ""
 	}
-	prices, quotes := map[quoteSide]string{}, []quoteSide{}
+	prices, first := map[source.Side]string{}, found[0]
 	for _, f := range found {
-		key := f.at.key()
-		if prices[key] = f.Price; !slices.Contains(quotes, key.quote()) {
-			quotes = append(quotes, key.quote())
+		if f.Currency == first.Currency {
+			prices[f.Side] = f.Price
 		}
 	}
-	texts := make([]string, len(quotes))
-	for i, q := range quotes {
-		texts[i] = q.currency + " " + prices[quoteSide{q.currency, q.channel, "buy"}] + "/" + prices[quoteSide{q.currency, q.channel, "sell"}]
-	}
-	return strings.Join(texts, ", ") + " at " + found[0].Place
+	return fmt.Sprintf("%s %s/%s at %s", first.Currency, prices[source.BuySide], prices[source.SellSide], first.Place)
 }
 
 func (f *finder) find(doc *source.Document) ([]Finding, error) {
@@ -114,30 +125,42 @@ func (f *finder) find(doc *source.Document) ([]Finding, error) {
 		return nil, fmt.Errorf("the page is the challenge of a bot protection (%s)", challenge)
 	}
 	text := strings.ToValidUTF8(strings.TrimPrefix(string(doc.Body), "\uFEFF"), "\uFFFD")
-	read := f.readHTML
 	switch start := strings.TrimLeft(text, " \t\r\n"); {
 	case strings.HasPrefix(start, "PK\x03\x04"):
-		return nil, fmt.Errorf("a workbook is not searched")
+		return nil, errors.New("a workbook is not searched")
+	case json.Valid([]byte(text)):
+		f.json = f.addJSON(text)
 	case strings.HasPrefix(start, "{"), strings.HasPrefix(start, "["):
-		read = f.readJSON
+		return nil, errors.New("the JSON can't be read")
+	default:
+		f.readHTML(text)
 	}
-	if err := read(text); err != nil {
-		return nil, err
+	if slices.ContainsFunc(f.spots, func(s *spot) bool { return s.isNoise }) {
+		f.note("prices beside words for another rate, another day or a channel are not searched")
 	}
 	f.useKnown()
+	if f.problem != nil {
+		return nil, f.problem
+	}
 	return f.decide(), nil
+}
+
+// spend counts work. It reports whether there was too much, and refuses the document then.
+func (f *finder) spend(work int) (tooMuch bool) {
+	if f.work += work; f.work > workMax && f.problem == nil {
+		f.problem = errors.New("the document has too many words and prices in each other to be searched")
+	}
+	return f.work > workMax
 }
 
 func (f *finder) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// Prices of currencies in pesos that are looked at. In a page, a price below pageLowest must be near a known one.
+// Prices that are looked at, in units of engine.Decimal: from 20 to 200 pesos.
 const (
-	peso       int64 = 100_000_000 // units of engine.Decimal
-	lowest           = 2 * peso
-	highest          = 200 * peso
-	pageLowest       = 20 * peso
+	lowest  int64 = 2_000_000_000
+	highest int64 = 20_000_000_000
 )
 
 // unitsOf returns the value of a text that is a price, otherwise 0.
@@ -150,101 +173,49 @@ func unitsOf(text string) int64 {
 	return decimal.Units()
 }
 
-// add adds a place whose text is a plausible price, and returns nil if it is not one.
-func (f *finder) add(s *spot, isNumber bool) (*spot, error) {
+// add adds a place if its text is a plausible price. It returns nil if it is not.
+func (f *finder) add(node *html.Node, attribute, text string) *spot {
 	parse := values.ParsePrice
-	if isNumber {
+	if node.Data == numberValue {
 		parse = values.ParseNumber
 	}
-	var err error
-	if s.price, err = parse(s.text, values.AnyMark, decimalsMax); err != nil {
-		return nil, nil
+	price, err := parse(text, values.AnyMark, decimalsMax)
+	units := unitsOf(price)
+	switch {
+	case err != nil || units < lowest || units > highest:
+		return nil
+	case len(f.spots) == pricesMax:
+		f.problem = fmt.Errorf("the document has more than %d prices; a page of rates has fewer", pricesMax)
+		return nil
 	}
-	s.units = unitsOf(s.price)
-	if s.units < lowest || s.units > highest || !f.page.isJSON && s.units < pageLowest && !f.isKnown(s.units) {
-		return nil, nil
-	}
-	if len(f.spots) == pricesMax {
-		return nil, fmt.Errorf("the document has more than %d prices; a page of rates has fewer", pricesMax)
-	}
-	s.words = map[values.Topic]values.Word{}
+	s := &spot{text: text, price: price, units: units, node: node, attribute: attribute}
 	f.spots = append(f.spots, s)
-	return s, nil
+	return s
 }
 
 // decide returns the prices whose currency and side are clear, and which nothing contradicts.
 func (f *finder) decide() (found []Finding) {
-	prices, order := f.byKey()
-	refused := map[quoteSide]bool{}
-	for _, key := range order {
-		if problem := f.contradiction(key, prices); problem != "" {
-			refused[key.quote()] = true
-			f.note("%s: %s", key.currency, problem)
-		}
-	}
-	for _, key := range order {
-		if s := prices[key][0]; !refused[key.quote()] {
-			found = append(found, Finding{key.currency, engine.Channel(key.channel), source.Side(key.side), s.price, s.place(), s.reasons, s})
-		}
-	}
-	return found
-}
-
-func (s *spot) place() string {
-	switch {
-	case s.isJSON && s.inScript:
-		return "script"
-	case s.isJSON:
-		path, _ := pathOf(s.node, nil)
-		return path
-	case s.attribute != "":
-		return describe(s.node) + ", attribute " + s.attribute
-	}
-	return describe(s.node)
-}
-
-// byKey groups the places whose currency and side are known. Hidden ones count only if there is no other.
-func (f *finder) byKey() (prices map[quoteSide][]*spot, order []quoteSide) {
-	prices = map[quoteSide][]*spot{}
-	f.dropOnlyChannel()
+	prices, order := map[quoteSide][]*spot{}, []quoteSide{}
 	for _, s := range f.spots {
-		key := s.key()
-		if !s.isNamed() {
-			continue
-		}
-		if foreign := values.ForeignCurrency(s.text, key.currency); foreign != "" {
-			f.note("%s is in %s", s.text, foreign)
-			continue
-		}
-		if prices[key] == nil {
+		key := s.quoteSide
+		if s.isNamed() && prices[key] == nil {
 			order = append(order, key)
 		}
 		prices[key] = append(prices[key], s)
 	}
-	for key, spots := range prices {
-		if visible := slices.DeleteFunc(slices.Clone(spots), func(s *spot) bool { return s.isHidden }); len(visible) > 0 {
-			spots = visible
-		}
-		prices[key] = f.nearKnown(key, spots)
-	}
-	return prices, order
-}
-
-// dropOnlyChannel forgets the channel of currencies that have prices of one channel only: it is that of the definition,
-// unless this names others for the currency, of which only one has prices today.
-func (f *finder) dropOnlyChannel() {
-	channels, seen := map[string]int{}, map[quoteSide]bool{}
-	for _, s := range f.spots {
-		if quote := s.key().quote(); s.isNamed() && !seen[quote] {
-			seen[quote] = true
-			channels[quote.currency]++
+	refused := map[string]bool{}
+	for _, key := range order {
+		if problem := f.contradiction(key, prices); problem != "" {
+			refused[key.currency] = true
+			f.note("%s: %s", key.currency, problem)
 		}
 	}
-	for _, s := range f.spots {
-		if quote := s.key().quote(); channels[quote.currency] == 1 && !f.ofChannel[quote] {
-			delete(s.words, values.AboutChannel)
+	for _, key := range order {
+		if s := prices[key][0]; !refused[key.currency] {
+			found = append(found, Finding{key.currency, source.Side(key.side), s.price, describe(s.node), s.reasons, s})
 		}
 	}
+	return found
 }
 
 // A buy price is at most spreadPermille below the sell price of its quote.
@@ -262,16 +233,55 @@ func (f *finder) contradiction(key quoteSide, prices map[quoteSide][]*spot) stri
 	if isBounded && (first.units < band.Lowest.Units() || !band.Highest.IsNull() && first.units > band.Highest.Units()) {
 		return fmt.Sprintf("%s %s is outside the band", key.side, first.price)
 	}
-	if f.isFarFromKnown(key, first.units) {
+	otherKey := quoteSide{key.currency, map[string]string{"buy": "sell", "sell": "buy"}[key.side]}
+	known, other := f.known[key], f.known[otherKey]
+	distance := permilleBetween(first.units, known) // high if it is unknown
+	isOther := prices[otherKey] == nil && other > 0 && distance > 2*permilleBetween(first.units, other)
+	if known > 0 && distance > nearPermille || isOther { // a single side may be the other one
 		return fmt.Sprintf("%s %s is not near the known price", key.side, first.price)
 	}
-	if others := prices[key.other()]; key.side == "buy" && others != nil {
-		switch sell := others[0]; {
-		case first.units >= sell.units:
-			return fmt.Sprintf("buy %s is not below sell %s", first.price, sell.price)
-		case permilleBetween(sell.units, first.units) > spreadPermille:
-			return fmt.Sprintf("buy %s is far below sell %s", first.price, sell.price)
-		}
+	sells := prices[quoteSide{key.currency, "sell"}]
+	if key.side == "buy" && sells != nil && (first.units >= sells[0].units || permilleBetween(sells[0].units, first.units) > spreadPermille) {
+		return fmt.Sprintf("buy %s is not below sell %s, or too far below it", first.price, sells[0].price)
 	}
 	return ""
+}
+
+// Distances from a known price, in thousandths of it.
+const (
+	samePermille = 20 // a price without a word is the known one
+	nearPermille = 60 // a price is plausible
+)
+
+func permilleBetween(a, b int64) int64 { return max(a-b, b-a) * 1000 / max(b, 1) }
+
+// useKnown supplies the word that a price lacks, unless another price has it by its words.
+func (f *finder) useKnown() {
+	named := map[quoteSide]bool{}
+	for _, s := range f.spots {
+		named[s.quoteSide] = true
+	}
+	for _, s := range f.spots {
+		if s.isNoise || (s.side == "") == (s.currency == "") {
+			continue
+		}
+		if key, ok := f.supplied(s.quoteSide, s.units); ok && !named[key] {
+			s.reasons = append(s.reasons, map[bool]string{true: "side", false: "currency"}[s.side == ""]+" by the known price")
+			s.quoteSide = key
+		}
+	}
+}
+
+// supplied returns the only known price that is near, of the currency or the side that a price has.
+func (f *finder) supplied(own quoteSide, units int64) (fit quoteSide, ok bool) {
+	currencies, fits := map[string]bool{}, 0
+	for key, price := range f.known {
+		currencies[key.currency] = true
+		distance := permilleBetween(units, price)
+		if (own.currency == key.currency || own.side == key.side) && distance <= samePermille {
+			fit, fits = key, fits+1
+		}
+	}
+	// Of several currencies each may have the price of another.
+	return fit, fits == 1 && (own.currency != "" || len(currencies) == 1)
 }

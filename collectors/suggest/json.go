@@ -1,7 +1,6 @@
 package suggest
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,54 +9,32 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/tasard/tasard/collectors/markup"
-	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/collectors/values"
 )
 
 // A JSON document is read as a page: an element for each value, with its key as id, and a text in it.
 const (
-	listValue   = "list"
-	numberValue = "number"
-	otherValue  = "value"
+	listValue   = "JSON list" // no HTML element has such a name
+	numberValue = "JSON number"
+	otherValue  = "JSON value"
 
 	depthMax  = 64  // of JSON; a value is read once for each value around it
 	memberMax = 200 // size of a text that may be a label
 )
 
+func isJSON(node *html.Node) bool { return strings.HasPrefix(node.Data, "JSON ") }
+
 // codesOfNumbers are the numbers of currencies in ISO 4217, which some services use.
 var codesOfNumbers = map[string]string{"840": "USD", "978": "EUR", "826": "GBP", "756": "CHF", "124": "CAD"}
 
-// readJSON adds the prices of a JSON document.
-func (f *finder) readJSON(text string) error {
-	var whole json.RawMessage
-	if err := json.Unmarshal([]byte(text), &whole); err != nil {
-		return fmt.Errorf("the JSON can't be read: %w", err)
-	}
-	f.page = newPage(f, nil)
-	root, _, err := f.page.addJSON(text)
-	f.json = root
-	return err
-}
-
 // addJSON adds the prices of a JSON text, with their words.
-func (p *page) addJSON(text string) (root *html.Node, added []*spot, err error) {
+func (f *finder) addJSON(text string) (root *html.Node) {
 	if root = nodeOf(gjson.Parse(text), "", depthMax); root == nil {
-		return nil, nil, fmt.Errorf("the JSON is nested deeper than %d", depthMax)
+		f.problem = fmt.Errorf("the JSON is nested deeper than %d", depthMax)
+		return nil
 	}
-	before := len(p.spots)
-	p.isJSON = true
-	defer func() { p.isJSON = false }()
-	if err := p.walk(root, false); err != nil {
-		return nil, nil, err
-	}
-	for _, s := range p.spots[before:] {
-		s.isJSON, s.isNoise = true, p.hasNoiseAround(s.node)
-		p.label(s)
-		if s.isNoise {
-			delete(s.words, values.AboutSide)
-		}
-	}
-	return root, p.spots[before:], nil
+	f.read(root)
+	return root
 }
 
 // nodeOf returns nil if the value is too deep.
@@ -90,21 +67,16 @@ func nodeOf(result gjson.Result, key string, depth int) *html.Node {
 }
 
 // readJSONText adds the price that a JSON value is, or its words.
-func (p *page) readJSONText(value *html.Node, text string) error {
-	s, err := p.add(&spot{text: text, node: value}, value.Data == numberValue)
+func (f *finder) readJSONText(value *html.Node, text string) {
+	s, code := f.add(value, "", text), codesOfNumbers[text]
 	switch {
-	case err != nil:
-		return err
-	case codesOfNumbers[text] != "":
-		p.stream = append(p.stream, token{word: values.Word{Topic: values.AboutCurrency, Meaning: codesOfNumbers[text], Text: text}})
+	case code != "":
+		f.stream = append(f.stream, token{word: values.Word{Topic: values.AboutCurrency, Meaning: code, Text: text}})
 	case s != nil:
-		p.stream = append(p.stream, token{spot: s})
+		f.stream = append(f.stream, token{spot: s})
 	case len(text) <= memberMax:
-		for _, w := range values.Words(text) {
-			p.stream = append(p.stream, token{word: w})
-		}
+		f.addWords(text)
 	}
-	return nil
 }
 
 func keyOf(node *html.Node) string {
@@ -118,22 +90,6 @@ func jsonText(node *html.Node) string {
 		return text.Data
 	}
 	return ""
-}
-
-// hasNoiseAround reports whether a key around a JSON value, or a text beside it or them, says that it is not a rate of
-// today.
-func (p *page) hasNoiseAround(node *html.Node) bool {
-	for ; node != nil; node = node.Parent {
-		if has(values.Words(keyOf(node)), values.AboutOther) {
-			return true
-		}
-		for beside := range node.ChildNodes() {
-			if text := jsonText(beside); len(text) <= memberMax && !strings.Contains(text, ":") && has(values.Words(text), values.AboutOther) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // pathOf returns the path of a value below another one (nil = the document) as definitions write it. [] is the only
@@ -154,74 +110,35 @@ func pathOf(node, below *html.Node) (path string, isOfSeveral bool) {
 	return strings.TrimPrefix(path, "."), isOfSeveral
 }
 
-func (s *suggester) jsonFields() *source.Extract {
-	e := &source.Extract{Method: source.JSONFields}
-	for _, f := range s.found {
-		path, isOfSeveral := pathOf(f.at.node, nil)
-		if isOfSeveral {
-			return nil // the place in a list may change
+// jsonRow returns the entry of the outermost list around a finding.
+func jsonRow(f *Finding) (r row, ok bool) {
+	var entry *html.Node
+	for node := f.at.node; node.Parent != nil; node = node.Parent {
+		if node.Parent.Data == listValue {
+			entry = node
 		}
-		e.Fields = append(e.Fields, f.field(source.Locator{At: path}))
 	}
-	return e
+	if entry == nil {
+		return row{}, false
+	}
+	label := labelOf(entry, f.Currency)
+	r.at, _ = pathOf(entry.Parent, nil)
+	r.price.At, _ = pathOf(f.at.node, entry)
+	if label == nil || r.price.At == "" {
+		return row{}, false
+	}
+	r.label.At, r.text = keyOf(label), jsonText(label)
+	return r, true
 }
 
-// jsonRows reads a list whose entries are named by a text in them.
-func (s *suggester) jsonRows() *source.Extract {
-	rows := &source.Rows{Labels: source.Labels{}}
-	at, sided := map[source.Side]*source.Locator{}, source.Labels{}
-	for i, f := range s.found {
-		var entry *html.Node // of the outermost list
-		for node := f.at.node; node.Parent != nil; node = node.Parent {
-			if node.Parent.Data == listValue {
-				entry = node
-			}
-		}
-		if entry == nil {
-			return nil
-		}
-		list, _ := pathOf(entry.Parent, nil)
-		path, _ := pathOf(f.at.node, entry)
-		within, label := source.Locator{At: path}, labelOf(entry, &f, rows.Label.At)
-		if label == nil || path == "" || i > 0 && rows.At != list || at[f.Side] != nil && *at[f.Side] != within {
-			return nil
-		}
-		rows.At, at[f.Side], rows.Label.At = list, &within, keyOf(label)
-		rows.Labels[jsonText(label)] = f.target()
-		sided[jsonText(label)] = source.Target{Currency: f.Currency, Side: f.Side, Channel: f.Channel}
-	}
-	rows.Buy, rows.Sell = at[source.BuySide], at[source.SellSide]
-	if rows.Buy != nil && rows.Sell != nil && *rows.Buy == *rows.Sell { // an entry for each side
-		rows.Value, rows.Buy, rows.Sell, rows.Labels = rows.Buy, nil, nil, sided
-	}
-	return &source.Extract{Method: source.JSONRows, Rows: rows}
-}
-
-// labelOf returns the text in an entry that names the currency of a finding, or nil.
-func labelOf(entry *html.Node, f *Finding, key string) *html.Node {
+// labelOf returns the first text in an entry that names a currency, or nil.
+func labelOf(entry *html.Node, currency string) *html.Node {
 	for member := range entry.ChildNodes() {
 		text := jsonText(member)
-		currency, _ := only(values.Words(text), values.AboutCurrency)
-		isCurrency := currency.Meaning == f.Currency || codesOfNumbers[text] == f.Currency
-		if isCurrency && (key == "" || key == keyOf(member)) && !strings.Contains(text, "\n") {
+		word, _ := only(values.Words(text), values.AboutCurrency)
+		if (word.Meaning == currency || codesOfNumbers[text] == currency) && !strings.Contains(text, "\n") {
 			return member
 		}
 	}
 	return nil
-}
-
-// jsonDates finds the dates of a JSON value, but for those in lists of several entries.
-func jsonDates(node *html.Node) (found []source.Date) {
-	for _, form := range dateForms {
-		if _, _, err := values.ParseDate(jsonText(node), form); err == nil && node.Parent != nil {
-			path, _ := pathOf(node, nil)
-			return []source.Date{{Locator: source.Locator{At: path}, Form: form}}
-		}
-	}
-	for inner := range node.ChildNodes() {
-		if node.Data != listValue || inner.PrevSibling == nil && inner.NextSibling == nil {
-			found = append(found, jsonDates(inner)...)
-		}
-	}
-	return found
 }

@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,33 +17,33 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// htmlFields reads each price by the names of its element, or by the words around it.
-func (s *suggester) htmlFields() *source.Extract {
+// fields reads each price at a place of its own.
+func (s *suggester) fields() *source.Extract {
 	e := &source.Extract{Method: source.HTMLFields}
-	for i := range s.found {
-		f := &s.found[i]
-		locators := s.locators(f)
-		found := slices.IndexFunc(locators, func(l source.Locator) bool { return s.page.reads(&l, f.at.units) })
+	if s.json != nil {
+		e.Method = source.JSONFields
+	}
+	// A place in a page must have the price, and no other one. The text of an element may repeat it.
+	has := func(l source.Locator, f *Finding) bool {
+		texts := l.Texts(s.document)
+		return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return unitsOf(text) != f.at.units })
+	}
+	for _, f := range s.found {
+		locators := s.locators(&f)
+		found := slices.IndexFunc(locators, func(l source.Locator) bool { return s.json != nil || has(l, &f) })
 		if found < 0 {
-			s.note("%s %s %s: no selector finds it alone", f.Currency, f.Side, f.Price)
+			s.note("%s %s %s: no place has it alone", f.Currency, f.Side, f.Price)
 			return nil
 		}
-		e.Fields = append(e.Fields, f.field(locators[found]))
+		e.Fields = append(e.Fields, source.Field{Currency: f.Currency, Side: f.Side, Locator: locators[found]})
 	}
 	return e
-}
-
-// reads reports whether a locator finds a price, and no other one.
-func (p *page) reads(l *source.Locator, units int64) bool {
-	texts := l.Texts(p.document)
-	return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return unitsOf(text) != units })
 }
 
 // Patterns for a price in a text.
 const (
 	pricePattern = `([0-9]+(?:[.,][0-9]+)*)`
 	otherPrice   = `(?:[0-9]+(?:[.,][0-9]+)*|-|N/A)`
-	lonePrice    = `^(?:\P{N}*[^\p{N}.,−–-])?` + pricePattern + `(?:\s?(?:DOP|RD\s?\$|\$))?$`
 )
 
 // aroundMax is the size of a text whose words a pattern repeats.
@@ -53,77 +54,51 @@ const aroundMax = 500
 func (s *suggester) locators(f *Finding) (all []source.Locator) {
 	at := f.at
 	switch {
-	case at.script != "":
-		return scriptLocators(at)
 	case at.inScript:
-		return scriptJSONLocators(f)
-	}
-	selectors := namesOf(at.node)
-	if len(values.Words(at.attribute)) > 0 {
-		selectors = append([]string{"[" + at.attribute + "]"}, selectors...)
-	}
-	for _, selector := range selectors {
-		if side, _ := only(values.Words(selector), values.AboutSide); side.Meaning == string(f.Side) {
-			all = append(all, source.Locator{At: selector, Attribute: at.attribute}, source.Locator{At: selector, Attribute: at.attribute, Pattern: lonePrice})
-		}
-	}
-	if at.attribute != "" {
-		for _, selector := range selectors {
-			all = append(all, source.Locator{At: selector, Attribute: at.attribute})
+		return []source.Locator{{At: "script", Pattern: scriptPattern(f)}}
+	case isJSON(at.node):
+		if path, isOfSeveral := pathOf(at.node, nil); !isOfSeveral { // else its place in the list may change
+			all = append(all, source.Locator{At: path})
 		}
 		return all
 	}
-	for around := at.node; around != nil && around.DataAtom != atom.Body && len(markup.VisibleText(around)) <= aroundMax; around = around.Parent {
-		words := append(s.page.wordsIn(around), s.page.names(around)...)
-		isNamed := true // the words around it, if words and not the known price named it
-		for _, about := range []values.Topic{values.AboutSide, values.AboutCurrency} {
-			isNamed = isNamed && (at.words[about].Text == "" || has(words, about) || about == values.AboutCurrency && has(s.page.title, about))
+	for _, selector := range namesOf(at.node) {
+		if side, _ := only(values.Words(selector), values.AboutSide); at.attribute != "" || side.Meaning == string(f.Side) {
+			all = append(all, source.Locator{At: selector, Attribute: at.attribute})
 		}
-		if selector := selectorOf(around); selector != "" && isNamed {
-			all = append(all, source.Locator{At: selector, Pattern: template(around, at)})
+	}
+	isSmall := func(node *html.Node) bool {
+		return node.DataAtom != atom.Body && len(markup.VisibleText(node)) <= aroundMax
+	}
+	for around := at.node; at.attribute == "" && around != nil && isSmall(around); around = around.Parent {
+		if pattern, ok := template(markup.VisibleText(around), at.text); ok && selectorOf(around) != "" {
+			all = append(all, source.Locator{At: selectorOf(around), Pattern: pattern})
 		}
 	}
 	return all
 }
 
-func scriptLocators(at *spot) []source.Locator {
-	name := strings.TrimSpace(at.script)
-	name = name[strings.LastIndexAny(name, "\n;")+1:]
-	return []source.Locator{{At: "script", Pattern: regexp.QuoteMeta(name) + `\s*[=:(]\s*(?:[A-Za-z]{1,20}\()?["'` + "`" + `]?\s*(?:RD\$|\$)?\s?` +
-		`([0-9]+(?:\.[0-9]+|,[0-9]{2})?)(?:\s?DOP)?["'` + "`" + `)\];}]`}}
-}
-
-// scriptJSONLocators returns patterns for a price of a JSON value in a script: the member with the label is before the
-// price in its object, or behind it.
-func scriptJSONLocators(f *Finding) []source.Locator {
-	entry := f.at.node.Parent
-	if entry == nil || entry.Parent == nil {
-		return nil
-	}
-	price := regexp.QuoteMeta(`"`+keyOf(f.at.node)+`"`) + `\s*:\s*"?` + pricePattern
-	label := labelOf(entry, f, "")
+// scriptPattern returns a pattern for a price of a JSON value in a script: behind its label, if its object has one.
+func scriptPattern(f *Finding) string {
+	price := regexp.QuoteMeta(strconv.Quote(keyOf(f.at.node))) + `\s*:\s*"?` + pricePattern
+	label := labelOf(f.at.node.Parent, f.Currency)
 	if label == nil {
-		return []source.Locator{{At: "script", Pattern: price}}
+		return price
 	}
 	text := jsonText(label)
 	if label.Data != numberValue {
 		text = strconv.Quote(text)
 	}
-	name := regexp.QuoteMeta(`"`+keyOf(label)+`"`) + `\s*:\s*` + regexp.QuoteMeta(text)
-	return []source.Locator{{At: "script", Pattern: name + `[^{}]*?` + price}, {At: "script", Pattern: price + `[^{}]*?` + name}}
+	return regexp.QuoteMeta(strconv.Quote(keyOf(label))) + `\s*:\s*` + regexp.QuoteMeta(text) + `[^{}]*?` + price
 }
 
-// describe names an element in words that an operator can search the page for: its name, id and classes.
+// describe names an element in words that an operator can search the page for, and a JSON value by its path.
 func describe(node *html.Node) string {
-	text := node.Data
-	if id, _ := markup.Text(node, "id"); id != "" && len(id) <= nameMax {
-		text += "#" + strings.Join(strings.Fields(id), "#")
+	if isJSON(node) {
+		path, _ := pathOf(node, nil)
+		return path
 	}
-	class, _ := markup.Text(node, "class")
-	for name := range strings.FieldsSeq(class[:min(len(class), nameMax)]) {
-		text += "." + name
-	}
-	return text
+	return cmp.Or(selectorOf(node), node.Data)
 }
 
 var plainName = regexp.MustCompile(`^[#.][A-Za-z0-9_-]+$`)
@@ -151,40 +126,23 @@ func selectorOf(node *html.Node) string {
 	return ""
 }
 
-// priceMark stands for the price in a text. It is not a character of Unicode.
-const priceMark = "\uFDD0"
-
-// template returns a pattern for the text of an element: its words as they are, all numbers free, and the price in a
-// group.
-func template(around *html.Node, own *spot) string {
-	data := own.textNode.Data
-	text := values.CollapseSpaces(data)
-	left, right, _ := strings.Cut(data, strings.TrimFunc(data, values.IsSpace))
-	own.textNode.Data = left + text[:own.start] + priceMark + text[own.end:] + right
-	before, behind, _ := strings.Cut(markup.VisibleText(around), priceMark)
-	own.textNode.Data = data
-	return `(?i)^\s*` + freeNumbers(before) + pricePattern + freeNumbers(behind) + `\s*$`
+// template returns a pattern for a text: its words as they are, all numbers free, and the price in a group. ok is false
+// if the text has the price twice.
+func template(text, price string) (pattern string, ok bool) {
+	before, behind, _ := strings.Cut(text, price)
+	return `(?i)^\s*` + freeNumbers(before) + pricePattern + freeNumbers(behind) + `\s*$`, !strings.Contains(behind, price)
 }
 
-var (
-	partPattern = regexp.MustCompile(`\s+|[0-9]+(?:[.,][0-9]+)*|\pL+|[^\s0-9\pL]+`)
-	calendar    = strings.Fields("enero febrero marzo abril mayo junio julio agosto septiembre setiembre octubre noviembre diciembre " +
-		"lunes martes miercoles jueves viernes sabado domingo")
-)
+var partPattern = regexp.MustCompile(`\s+|[0-9][0-9.,]*|[^\s0-9]+`)
 
-// freeNumbers returns a pattern for a text whose numbers, months and days of the week may change.
+// freeNumbers returns a pattern for a text whose numbers may change.
 func freeNumbers(text string) string {
 	return partPattern.ReplaceAllStringFunc(text, func(part string) string {
-		isNumber := unicode.IsDigit(rune(part[0]))
 		switch {
 		case strings.TrimSpace(part) == "":
-			return `\s*`
-		case isNumber && strings.ContainsAny(part, ".,"):
+			return `\s+` // so that one number is not read as two
+		case unicode.IsDigit(rune(part[0])):
 			return otherPrice
-		case isNumber:
-			return `[0-9]+`
-		case slices.Contains(calendar, values.NormaliseLabel(part)):
-			return `\pL+`
 		}
 		return regexp.QuoteMeta(part)
 	})
@@ -195,63 +153,53 @@ const datePattern = `(?i)(?:actualizad[oa]s?|actualizaci[oó]n|vigentes?|vigenci
 
 var (
 	dateLabel = regexp.MustCompile(datePattern)
-	dateName  = regexp.MustCompile(`(?i)date|fecha|actualiz|as-?of`)
 	dateForms = []values.DateForm{values.ISODate, values.DayTime, values.Instant}
 )
 
-// date finds the date of the rates: in a page a text behind a word for it, or an attribute whose name says so, in JSON
-// the only date. It returns nil if there is none, or if there are several days.
+// placesMax is the maximum number of places that may have the date.
+const placesMax = 20
+
+// date finds the date of the rates: in a page behind a word for it, in JSON any text. It returns nil if there is none,
+// or if there are several days.
 func (s *suggester) date() *source.Date {
-	var found []source.Date
-	if s.json != nil {
-		found = jsonDates(s.json)
-	} else {
-		found = s.page.dates()
-	}
-	if len(found) != 1 {
-		return nil
-	}
-	return &found[0]
-}
-
-// dates returns a locator for each place of a page that has a date, but one for each day.
-func (p *page) dates() (found []source.Date) {
-	var places []source.Locator
-	for _, run := range p.runs {
-		if dateLabel.MatchString(run.text) {
-			places = append(places, source.Locator{At: selectorOf(run.node.Parent), Pattern: datePattern})
-		}
-	}
-	for node := range p.document.Descendants() {
-		for _, attr := range node.Attr {
-			if strings.HasPrefix(attr.Key, "data-") && dateName.MatchString(attr.Key) && markup.IsSelector("["+attr.Key+"]") {
-				places = append(places, source.Locator{At: "[" + attr.Key + "]", Attribute: attr.Key})
-			}
-		}
-	}
-	days := map[engine.Date]bool{}
-	for _, place := range places {
-		for _, form := range dateForms {
-			if day := p.dayAt(&place, form); !day.IsZero() {
-				if !days[day] {
-					found = append(found, source.Date{Locator: place, Form: form})
+	days := map[engine.Date]*source.Date{}
+	for place, texts := range s.datePlaces() {
+		for _, text := range texts {
+			for _, form := range dateForms {
+				if day, _, err := values.ParseDate(text, form); err == nil {
+					days[day] = cmp.Or(days[day], &source.Date{Locator: place, Form: form})
+					break
 				}
-				days[day] = true
-				break
 			}
 		}
 	}
-	return found
+	for _, date := range days {
+		if len(days) == 1 {
+			return date
+		}
+	}
+	return nil
 }
 
-// dayAt returns the day that all texts of a locator have, or zero.
-func (p *page) dayAt(l *source.Locator, form values.DateForm) (day engine.Date) {
-	for _, text := range l.Texts(p.document) {
-		other, _, err := values.ParseDate(text, form)
-		if err != nil || !day.IsZero() && other != day {
-			return 0
+// datePlaces returns where the date may be, with the texts there.
+func (s *suggester) datePlaces() map[source.Locator][]string {
+	places := map[source.Locator][]string{}
+	for node := range cmp.Or(s.json, s.document).Descendants() {
+		if len(places) == placesMax {
+			return nil
 		}
-		day = other
+		text := jsonText(node)
+		if path, isOfSeveral := pathOf(node, nil); isJSON(node) && !isOfSeveral && text != "" {
+			places[source.Locator{At: path}] = []string{text}
+		}
+		if node.Type == html.TextNode && !isJSON(node.Parent) && !markup.IsInvisible(node.Parent) && dateLabel.MatchString(values.CollapseSpaces(node.Data)) {
+			places[source.Locator{At: selectorOf(node.Parent), Pattern: datePattern}] = nil
+		}
 	}
-	return day
+	for place := range places {
+		if s.json == nil {
+			places[place] = place.Texts(s.document)
+		}
+	}
+	return places
 }

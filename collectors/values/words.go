@@ -133,6 +133,7 @@ var otherDollars = map[string]string{
 
 var (
 	wordPattern  = regexp.MustCompile(`(?i)(?:RD|US|EU|CAD?|EUR)\$|[€£%]|\pL+`)
+	separators   = strings.NewReplacer("_", " ", "-", " ")
 	camelPattern = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
 )
 
@@ -141,7 +142,7 @@ const wordsMax = 200
 
 // Words returns the meaningful words of a text. It splits names such as DollarBuyRate and us_buy.
 func Words(text string) (found []Word) {
-	text = camelPattern.ReplaceAllString(strings.NewReplacer("_", " ", "-", " ").Replace(text), "$1 $2")
+	text = camelPattern.ReplaceAllString(separators.Replace(text), "$1 $2")
 	for _, original := range wordPattern.FindAllString(text, wordsMax) {
 		plain := NormaliseLabel(original)
 		if plain == "" {
@@ -182,15 +183,19 @@ const (
 	joinedMin = 7
 	joinedMax = 60
 	innerMin  = 4
+
+	longestWord = 10 // purchasing
 )
 
 // wordsWithin finds long words for sides and currencies in a name without separators.
 func wordsWithin(plain, original string) (found []Word) {
 	for rest := plain; len(plain) >= joinedMin && len(plain) <= joinedMax && rest != ""; {
 		best := ""
-		for text, w := range dictionary {
-			isLong := len(text) >= innerMin && !strings.HasSuffix(text, "s") || text == "buy"
-			if isLong && len(text) > len(best) && (w.Topic == AboutSide || w.Topic == AboutCurrency) && strings.HasPrefix(rest, text) {
+		for length := min(len(rest), longestWord); length > 2 && best == ""; length-- {
+			text := rest[:length]
+			w := dictionary[text]
+			isLong := length >= innerMin && !strings.HasSuffix(text, "s") || text == "buy"
+			if isLong && (w.Topic == AboutSide || w.Topic == AboutCurrency) {
 				best = text
 			}
 		}
