@@ -103,7 +103,7 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 			t.Errorf("%s: code %d, %s", args[0], got.code, got.stderr)
 		}
 	}
-	mustRun(t, "admin", "cluster", "leave", "--data", data)
+	oneLine(t, mustRun(t, "admin", "cluster", "leave", "--data", data), "node-3 has left the cluster rates", data)
 	if _, err := os.Stat(identity); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory still belongs to the cluster: %v", err)
 	}

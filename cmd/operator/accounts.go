@@ -211,7 +211,7 @@ The cluster never takes the directory back.`,
 		Run: func(context.Context, []string) error {
 			name, clusterName, err := node.LeaveCluster(o.Config.Dir)
 			if err == nil {
-				terminal.Say(r.Stdout, "%s has left the cluster %s: %s is the directory of a single node now", name, clusterName, o.Config.Dir)
+				terminal.Say(r.Stdout, "%s has left the cluster %s: %s is the directory of a single node now\n", name, clusterName, o.Config.Dir)
 			}
 			return err
 		},
