@@ -17,8 +17,7 @@ func (s *System) Conditions() []engine.Condition {
 		s.logCondition(), s.dataCondition(), s.log.Health.Disk(now), s.log.Health.Snapshot(now),
 		s.accounts.LoginsCondition(s.config.Clock()), s.ratesCondition(s.config.Clock()),
 	}
-	// With a cluster, Shared is the journal.
-	if s.log.Shared != nil {
+	if s.log.Shared != nil { // the node is in a cluster
 		conditions = append(conditions, clusterCondition(s.log.Shared.ClusterHealth()))
 	}
 	return conditions

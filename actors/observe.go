@@ -15,7 +15,6 @@ import (
 // splits the refreshes by currency. The currency actors work in parallel, and the journal appends their results in
 // common batches, so one call with many refreshes is faster than many calls. After an error the receipt counts only the
 // durable observations. The caller may send all refreshes again, because repeated observations change nothing.
-// repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
@@ -59,11 +58,11 @@ func (s *System) beginCall() error {
 // observeCall is the state of one call of Observe.
 type observeCall struct {
 	system    *System
-	remaining map[string][]engine.CurrencyRefresh // refreshes that have not been sent yet, by currency
+	remaining map[string][]engine.CurrencyRefresh // unsent refreshes, by currency
 	receipt   engine.Receipt
 }
 
-// sentCommand is a command that was sent to a currency actor, and the refreshes in it.
+// sentCommand is a command sent to a currency actor, and its refreshes.
 type sentCommand struct {
 	command *command
 	parts   []engine.CurrencyRefresh
@@ -120,8 +119,8 @@ func observeParts(parts []engine.CurrencyRefresh) engine.Command {
 	return engine.Observe{Refreshes: refreshes}
 }
 
-// add adds the receipt of one command to the receipt of the call. A refusal in the receipt of the command has the index
-// of a refresh in the command. add replaces it with the index of the refresh in the call of Observe.
+// add adds the receipt of one command to the receipt of the call. It converts the indexes of refused observations from
+// the command's refreshes to those of the call.
 func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefresh) {
 	call.receipt.Accepted += receipt.Accepted
 	call.receipt.Changed += receipt.Changed

@@ -77,8 +77,8 @@ type System struct {
 	closeErr error
 }
 
-// Admitter returns the account.Admitter of the system. A call through accountsAPI would copy caller and admission, and
-// double the stack of each connection's goroutine.
+// Admitter returns the account.Admitter of the system. A call of System.Admit would pass
+// through accountsAPI, copy its arguments and results, and double the stack of each connection's goroutine.
 func (s *System) Admitter() account.Admitter { return s.accounts }
 
 var (

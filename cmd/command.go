@@ -29,7 +29,7 @@ func (p *commands) run(ctx context.Context) int {
 	p.Stdout = stdout
 	root := p.newRoot()
 	executed, err := root, error(nil)
-	if len(p.Args) == 0 || !strings.HasPrefix(p.Args[0], cobra.ShellCompRequestCmd) { // else a completion script calls
+	if len(p.Args) == 0 || !strings.HasPrefix(p.Args[0], cobra.ShellCompRequestCmd) { // a completion script calls hidden commands
 		err = unknownCommand(root, p.Args)
 	}
 	if err == nil {

@@ -15,7 +15,7 @@ const precedenceWithdrawn = math.MaxInt64
 type day struct {
 	date       Date
 	rows       []*HistoryEntry // immutable
-	generation uint64          // of the quoteStore that made it
+	generation uint64          // quoteStore.generation when the day was made
 }
 
 func compareDay(d *day, date Date) int { return cmp.Compare(d.date, date) }

@@ -38,7 +38,7 @@ type ownedLists struct{ quotes, days, slots bool }
 // quote holds one QuoteKey's source quotes (the newest accepted quote of each source) and pending confirmations.
 type quote struct {
 	key          QuoteKey
-	generation   uint64         // of the quoteStore that made it
+	generation   uint64         // quoteStore.generation when the quote was made
 	sourceQuotes []*SourceQuote // sorted by source; immutable
 	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
 	pending      []PendingConfirmation

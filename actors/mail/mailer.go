@@ -50,7 +50,6 @@ type refusals struct {
 const (
 	// refusedRecipientsMin is the number of recipients refused in a row at which the condition says that the server
 	// refuses every email. A few users mistype their address.
-	// condition says that the server refuses every email. A few users mistype their address.
 	refusedRecipientsMin = 3
 	// retryAfter is the RetryAfter of Send's errors.
 	retryAfter = 30 * time.Second

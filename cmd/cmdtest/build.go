@@ -10,8 +10,8 @@ import (
 )
 
 // Build builds tasard from the module in the directory root, and writes the program to path. texts replaces contents of
-// source files for this build. Its keys are paths of files: relative to the module, or absolute for files of the
-// standard library. flags are further flags of go build.
+// source files for this build. Its keys are paths: relative to the module, or absolute for the standard library. flags
+// are further flags of go build.
 func Build(root, path string, texts map[string]string, flags ...string) error {
 	args := append([]string{"build", "-o", path}, flags...)
 	if len(texts) > 0 {
@@ -30,8 +30,7 @@ func Build(root, path string, texts map[string]string, flags ...string) error {
 	return nil
 }
 
-// writeOverlay writes the new contents of source files into a temporary directory, with a file that lists them for
-// go build -overlay.
+// writeOverlay writes the new contents of source files into a temporary directory, with a list for go build -overlay.
 func writeOverlay(root string, texts map[string]string) (overlay string, err error) {
 	dir, err := os.MkdirTemp("", "tasard-overlay-")
 	if err != nil {

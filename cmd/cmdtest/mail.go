@@ -32,7 +32,7 @@ type MailServer struct {
 	more    chan struct{} // closed, and replaced by a new channel, when an e-mail arrives
 }
 
-// MailLogin is what a mail server requires before it accepts e-mails: TLS, and a user with a password.
+// MailLogin is the requirement of a mail server: TLS, and a user with a password.
 type MailLogin struct {
 	User, Password string
 	Certificate    tls.Certificate
@@ -110,8 +110,8 @@ func (m *MailServer) Receive(to string, limit time.Duration) (email Email, arriv
 	}
 }
 
-// Code returns the login code in the plain text of an e-mail. It returns "" if there is none, or if the subject shows
-// the code too.
+// Code returns the login code in the plain text of an e-mail. It returns "" without a code, and if the subject shows it
+// too.
 func (e Email) Code() string {
 	message, err := mail.ReadMessage(bytes.NewReader(e.Text))
 	if err != nil {

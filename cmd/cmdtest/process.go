@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// waitMax is the longest wait for another process.
+	// waitMax is the maximum wait for another process.
 	waitMax = time.Minute
 	// tailLines is the number of output lines in error messages.
 	tailLines = 50
 )
 
-// Process is a child process, whose standard output and standard error are collected line by line.
+// Process is a child process with its collected lines of output.
 type Process struct {
 	Cmd   *exec.Cmd     // nil if the program runs in this process
-	URL   string        // where the node listens; set by Listens
+	URL   string        // address of the node; set by Listens
 	Done  chan struct{} // closed when the process has exited and its output has been read
-	Ended time.Time     // time at which the process had exited; valid when Done is closed
-	// Expected is set by a test when the process has ended in the intended way. If Expected is false and the test
-	// fails, the end of the output is logged.
+	Ended time.Time     // exit time; valid when Done is closed
+	// Expected is set by a test after the process has ended in the intended way. Otherwise a failing test logs the end
+	// of the output.
 	Expected bool
 
 	t     testing.TB
@@ -35,8 +35,8 @@ type Process struct {
 	more  chan struct{} // closed, and replaced by a new channel, when a line arrives
 }
 
-// Start starts a command. At the end of the test it kills the process, or its process group if the command asks for
-// one (Setpgid).
+// Start starts a command. At the end of the test it kills the process, or its process group if the command has one
+// (Setpgid).
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	read, write, err := os.Pipe()

@@ -16,17 +16,17 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// savedYearMin is the earliest year that --saved accepts.
+// savedYearMin is the minimum year for --saved.
 const savedYearMin = 1900
 
-// documentImport imports documents: saved copies of one page of a source. Its definition says how to read the page.
+// documentImport imports documents: saved copies of one page, read by the source's definition.
 type documentImport struct {
 	definition *source.Definition
 	page       int
-	saved      time.Time // when the documents were saved; if it is zero, every rate must have a date
+	saved      time.Time // time of saving; if zero, every rate must have a date
 }
 
-// importDocuments imports saved documents of a source. It parses all of them before it imports the first one.
+// importDocuments imports saved documents of a source. It parses all of them before the first import.
 func importDocuments(ctx context.Context, p *process.Process, o importOptions, names []string) error {
 	reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
 	if err != nil {
@@ -67,8 +67,8 @@ func importDocuments(ctx context.Context, p *process.Process, o importOptions, n
 	})
 }
 
-// undated returns the number of rates for which the document gives no date. Such rates can be imported only if the time
-// when the file was saved is known.
+// undated returns the number of rates without a date in the document. They can be imported only if the time of saving
+// is known.
 func undated(result *source.Result) int {
 	count := 0
 	for i := range result.Observations {
@@ -79,8 +79,8 @@ func undated(result *source.Result) int {
 	return count
 }
 
-// importDocument imports one document in batches. If ctx ends before the final batch, the earlier batches have been
-// imported; the same command imports the rest.
+// importDocument imports one document in batches. If ctx ends before the final batch, the earlier batches are imported;
+// the same command imports the rest.
 func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, name string, result *source.Result) error {
 	start := fi.clock()
 	fi.sources, fi.counts.unit = nil, "row"
@@ -106,8 +106,7 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 	return nil
 }
 
-// batchSize returns how many of the refreshes belong to the next batch. A refresh is everything that a source gave at
-// one time.
+// batchSize returns the number of refreshes in the next batch. A refresh is a source's observations at one time.
 func batchSize(refreshes []engine.Refresh) int {
 	count := 0
 	for i := range refreshes {
@@ -118,8 +117,8 @@ func batchSize(refreshes []engine.Refresh) int {
 	return len(refreshes)
 }
 
-// refreshes groups the rates of a document by day: each result is everything that the source gave for one day. Rates
-// with a date are history of that day. Rates without a date, or with a date after observedAt, get the time observedAt.
+// refreshes groups the rates of a document by day; each result is the source's observations of one day. Rates with a
+// date are history of that day. Rates without a date, or with one after observedAt, get the time observedAt.
 func (d *documentImport) refreshes(result *source.Result, observedAt time.Time) []engine.Refresh {
 	dated := map[engine.Date][]engine.Observation{}
 	var undated []engine.Observation

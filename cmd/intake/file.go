@@ -17,8 +17,8 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// batchObservationsMin is the number of observations with which a batch is complete. Batches are large, because each
-// batch waits for the disk.
+// batchObservationsMin is the number of observations at which a batch is complete. Batches are large, because each
+// waits for the disk.
 const batchObservationsMin = 8192
 
 // fileImport imports one file into a node's data.
@@ -26,12 +26,12 @@ type fileImport struct {
 	sink    engine.Ingester
 	clock   func() time.Time
 	report  *report
-	sources *engine.Catalogue // has the known sources; if it is nil, unknown sources cause no warning
-	unknown map[string]bool   // unknown sources that were reported
+	sources *engine.Catalogue // known sources; if nil, unknown sources cause no warning
+	unknown map[string]bool   // unknown sources already reported
 	counts  lineCounts
 }
 
-// rejectedLine is a line of an observation file, or a quote of a document, that was not published.
+// rejectedLine is an unpublished line of an observation file, or quote of a document.
 type rejectedLine struct {
 	File         string
 	Line         int    // 0 for a document, which has no lines
@@ -66,14 +66,14 @@ func (l rejectedLine) String() string {
 
 type lineCounts struct {
 	lines       int // number of observations and malformed lines
-	accepted    int // observations that were published, added to history, or already known
+	accepted    int // published, added to history, or already known
 	changed     int // accepted observations with a new value or date
 	quarantined int
 	refused     int
 	malformed   int
-	notices     int // published rates that were withdrawn or confirmed
+	notices     int // published rates withdrawn or confirmed
 	elapsed     time.Duration
-	unit        string // name for a counted item in messages, such as row; "" means line
+	unit        string // unit of the counts in messages, such as row; "" means line
 }
 
 // err returns an error if lines were refused or malformed, or if all were quarantined.
@@ -90,7 +90,7 @@ func (c *lineCounts) err() error {
 		terminal.Thousands(rejected), terminal.Plural(c.lines, cmp.Or(c.unit, "line")), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
-// add adds the counts that err needs.
+// add adds another count, for err.
 func (c *lineCounts) add(other *lineCounts) {
 	c.lines += other.lines
 	c.accepted += other.accepted
@@ -107,8 +107,7 @@ func (c *lineCounts) perSecond() int {
 	return int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
 }
 
-// lineBatch is a batch of observations. They are grouped in refreshes: a refresh is everything that one source gave at
-// one time.
+// lineBatch is a batch of observations, grouped in refreshes (a source's observations at one time).
 type lineBatch struct {
 	refreshes []engine.Refresh
 	lines     [][]int // lines[i][j] is the line number of refreshes[i].Observations[j]; nil for a document
@@ -116,8 +115,8 @@ type lineBatch struct {
 	count     int // number of observations
 }
 
-// importFile imports a whole file. If ctx ends before the final batch, the earlier batches have been imported; another
-// import of the file imports the rest.
+// importFile imports a whole file. If ctx ends before the final batch, the earlier batches are imported; another import
+// of the file imports the rest.
 func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
@@ -185,7 +184,7 @@ func readBatch(reader *collectors.Reader) (lineBatch, error) {
 	return batch, nil
 }
 
-// submit passes a batch to the node's data, counts its lines, and reports those that were rejected.
+// submit imports a batch, counts its lines, and reports rejected ones.
 func (f *fileImport) submit(batch lineBatch, name string) error {
 	var receipt engine.Receipt
 	f.warnUnknownSources(&batch, name)
@@ -218,8 +217,8 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 	return nil
 }
 
-// warnUnknownSources warns once about each source that is not in the catalogue. The ID may have a typing error; the
-// rates then get the default priority instead of that of their source.
+// warnUnknownSources warns once about each source outside the catalogue. With a mistyped ID, the rates get the default
+// priority instead of their source's.
 func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 	for i, refresh := range batch.refreshes {
 		if f.sources == nil || f.sources.HasSource(refresh.SourceID) || f.unknown[refresh.SourceID] {

@@ -25,10 +25,10 @@ import (
 
 type importOptions struct {
 	*command.Serve
-	format string    // "" means the format that the name or the first bytes of the file show
+	format string    // "" means by the file's name or first bytes
 	source string    // source of the documents; "" means the files are observation files
 	page   string    // page of the source; "" means its only page
-	saved  time.Time // when the documents were saved; zero if it is unknown
+	saved  time.Time // time of saving; zero if unknown
 }
 
 // New returns the command tasard import.
@@ -92,7 +92,7 @@ func requireFiles(_ *cobra.Command, args []string) error {
 	return exit.Errorf(exit.Usage, "no file; name observation files, or - for standard input")
 }
 
-// importFiles imports observation files, one after the other. It opens all of them before it imports any.
+// importFiles imports observation files, one after the other. It opens all of them before the first import.
 func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
 	var files []*input.File
 	defer func() {
@@ -114,14 +114,14 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 	})
 }
 
-// importTarget is what observations are imported into: a running node, or a data directory that no node uses.
+// importTarget is the target of an import: a running node, or a data directory without one.
 type importTarget struct {
 	sink      engine.Ingester
 	catalogue *engine.Catalogue
 	explain   func(error) error // adds the cause and an exit code to an error of sink
 }
 
-// withTarget calls work with the running node, if there is one, or else with the data directory.
+// withTarget calls work with the running node, or else with the data directory.
 func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
 	report := newReport(p)
 	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
@@ -132,7 +132,7 @@ func withTarget(ctx context.Context, p *process.Process, o importOptions, work f
 		}
 		return work(&importTarget{admin.Importer{Context: ctx, Client: running.Client}, reference.Catalogue, running.Explain}, report)
 	}
-	if err := node.CheckOwner(o.Config.Dir, true); err != nil { // first, because it explains what the others can't read
+	if err := node.CheckOwner(o.Config.Dir, true); err != nil { // first, because it explains errors of the others
 		return err
 	}
 	if err := node.CheckSingle(o.Config.Dir); err != nil {
@@ -166,8 +166,8 @@ func importEach(p *process.Process, target *importTarget, report *report, count 
 	return total.err()
 }
 
-// Import imports a file into a running node. It logs rejected lines. It stops without an error if ctx ends or the
-// disk is full. A file that cannot be read or is not an observation file is an error only if the node has no data;
+// Import imports a file into a running node and logs rejected lines. It stops without an error if ctx ends or the disk
+// is full. A file that cannot be read, or is not an observation file, is an error only if the node has no data;
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
 	fi := &fileImport{
@@ -193,8 +193,7 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	return err
 }
 
-// readOnly reports whether err is the error that a node returns as long as its disk is full or its cluster has no
-// majority.
+// readOnly reports whether err means that the node's disk is full or its cluster has no majority.
 func readOnly(err error) bool {
 	var engineErr *engine.Error
 	return errors.As(err, &engineErr) && (engineErr.Code == engine.CodeReadOnly || engineErr.Code == engine.CodeNoMajority)

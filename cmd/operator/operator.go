@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// invocation has the flags of one command, and the node that the command calls.
+// invocation holds the flags of one command, and the node to call.
 type invocation struct {
 	*process.Process
 	datadir.Options
@@ -44,8 +44,8 @@ Answers are tables, or with --json JSON.`,
 	}.Command(p)
 }
 
-// newCommand returns a command that calls a running node. It adds the flags that select the node (--data and
-// --admin-socket), and --json.
+// newCommand returns a command that calls a running node. It adds --json and the flags that select the node (--data and
+// --admin-socket).
 func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	run, addFlags := spec.Run, spec.Flags
 	spec.DataOptional = true // without --data, --admin-socket selects the node
@@ -67,8 +67,8 @@ func (r *invocation) newCommand(spec command.Spec) *cobra.Command {
 	return spec.Command(r.Process)
 }
 
-// newChangeCommand returns a command that changes data of a node. It adds the flag --by, the name of the operator for
-// the log.
+// newChangeCommand returns a command that changes data of a node. It adds the flag --by: the operator's name for the
+// log.
 func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	addFlags := spec.Flags
 	spec.Flags = func(flags *pflag.FlagSet) {
@@ -80,7 +80,7 @@ func (r *invocation) newChangeCommand(spec command.Spec) *cobra.Command {
 	return r.newCommand(spec)
 }
 
-// newOperation returns a command whose only body is its author, and whose arguments name what it changes.
+// newOperation returns a command whose arguments name the target and whose body is only the author.
 func newOperation[Answer any](r *invocation, spec command.Spec, op admin.Operation[admin.Author, Answer], table func(io.Writer, *Answer)) *cobra.Command {
 	spec.Run = func(ctx context.Context, args []string) error {
 		_, err := call(ctx, r, op, r.author, table, args...)
@@ -112,7 +112,7 @@ func call[Body, Answer any](
 	return answer, terminal.WriteAnswer(r.Stdout, r.JSON, answer, func() { table(r.Stdout, &answer) })
 }
 
-// pingTimeout is the time in which a node must respond. A busy node has taken 0.4 s.
+// pingTimeout is the maximum response time of a node. A busy node has taken 0.4 s.
 const pingTimeout = 5 * time.Second
 
 // NewPing returns the command tasard ping.
@@ -134,8 +134,8 @@ is meant for health checks of containers; elsewhere use GET /readyz.`,
 	})
 }
 
-// ping prints whether the node is ready. It returns an error if the node does not respond. If live is false, it also
-// returns an error if the node responds, but cannot answer requests for data, such as rates.
+// ping prints whether the node is ready. It returns an error if the node does not respond. If live is false, a node
+// that cannot answer data requests is an error too.
 func (r *invocation) ping(ctx context.Context, live bool) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()

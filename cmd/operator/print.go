@@ -70,7 +70,7 @@ func printKeyPolicy(out io.Writer, policy *admin.KeyPolicy, now time.Time) {
 	}
 }
 
-// printChangedAccount returns a function that prints what was changed, and the account.
+// printChangedAccount returns a function that prints the change and the account.
 func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	return func(out io.Writer, account *admin.Account) {
 		terminal.Say(out, "Account %s %s.\n\n", account.ID, outcome)
@@ -82,7 +82,7 @@ func printUnlocked(out io.Writer, unlocked *admin.Unlocked) {
 	terminal.Say(out, "%s can ask for a login code again.\n", unlocked.Email)
 }
 
-// digestCharacters is how many characters of a document's digest a table shows.
+// digestCharacters is the number of characters shown of a document's digest.
 const digestCharacters = 12
 
 func printQuarantine(out io.Writer, values []admin.QuarantineEntry) {
@@ -117,7 +117,7 @@ func printRateWithdrawn(out io.Writer, change *admin.RateChange) {
 	printPublished(out, change.Published)
 }
 
-// printPublished prints the rate (buy and sell price) that is published now. offer is nil if none is published.
+// printPublished prints the published rate (buy and sell price). offer is nil if there is none.
 func printPublished(out io.Writer, offer *admin.Offer) {
 	if offer == nil {
 		terminal.Say(out, "Nothing is published for it now.\n")
@@ -131,8 +131,7 @@ func printPublished(out io.Writer, offer *admin.Offer) {
 }
 
 // printCluster prints the state of a cluster and a table of its nodes. Without a majority, a node still answers
-// requests from those parts of the quotas that it has reserved (leased) before. LACKS is the number of log records that
-// a node does not have yet.
+// requests from its reserved (leased) parts of quotas. LACKS is the number of log records missing on a node.
 func printCluster(out io.Writer, c *engine.Cluster) {
 	state := "a majority of the nodes is there: changes are possible"
 	if !c.Majority {
@@ -144,8 +143,8 @@ func printCluster(out io.Writer, c *engine.Cluster) {
 	})
 }
 
-// clusterNodeState describes a node of a cluster in a few words. A guest is a node that only answers requests: it is
-// not a member of the cluster. Without a majority no copy of the log is known to be complete.
+// clusterNodeState describes a node of a cluster in a few words. A guest only answers requests and is not a member.
+// Without a majority no copy of the log is known to be complete.
 func clusterNodeState(n *engine.ClusterNode, majority bool) string {
 	parts := []string{"unreachable"}
 	switch {
@@ -172,7 +171,7 @@ func clusterNodeState(n *engine.ClusterNode, majority bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// readinessSummary describes the readiness of a node: its status, and each condition that is not OK.
+// readinessSummary describes the readiness of a node: its status, and each condition except OK ones.
 func readinessSummary(s *admin.Readiness) string {
 	parts := []string{string(s.Status)}
 	for _, c := range s.Conditions {

@@ -62,8 +62,8 @@ quarantine release publishes it, and the exit code is 65.`,
 	})
 }
 
-// publish asks the node to publish a rate. If the node puts the rate into quarantine instead, publish returns an error
-// that says how to release the rate.
+// publish asks the node to publish a rate. If the node quarantines the rate instead, the error explains how to release
+// it.
 func (r *invocation) publish(ctx context.Context, body *admin.ManualRate) error {
 	answer, err := call(ctx, r, admin.SetRate, *body, printRateSet)
 	if err != nil || answer.Quarantined == nil {
@@ -95,8 +95,7 @@ published again; without one the rate is gone. A collected source publishes its 
 	})
 }
 
-// addQuote declares the flags --channel and --kind. Together with an institution and a currency, they say which rate a
-// command changes.
+// addQuote declares the flags --channel and --kind. Together with institution and currency, they identify a rate.
 func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
 	var channels, kinds []string

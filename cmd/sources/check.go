@@ -56,8 +56,8 @@ those of which a real answer is known to parse (tasard sources list). The code i
 	}.Command(p)
 }
 
-// selectDefinitions returns the definitions of the sources with the given IDs, or of all enabled sources if there are
-// no IDs. A definition says which pages of a source to request and how to read them.
+// selectDefinitions returns the definitions of the sources with the given IDs, or of all enabled sources without IDs. A
+// definition describes how to request and read a source's pages.
 func selectDefinitions(set *source.Set, ids []string) ([]*source.Definition, error) {
 	var selected []*source.Definition
 	for _, id := range ids {
@@ -117,7 +117,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	return conclusion(reports, len(ids) == 0)
 }
 
-// conclusion returns an error with the number of sources that are not ok as its exit code, or nil. If onlyConfirmed,
+// conclusion returns an error whose exit code is the number of sources that are not ok, or nil. With onlyConfirmed,
 // other sources do not count.
 func conclusion(reports []sourceReport, onlyConfirmed bool) error {
 	var counted, others []string
@@ -140,14 +140,14 @@ func conclusion(reports []sourceReport, onlyConfirmed bool) error {
 	return exit.Errorf(min(len(counted), exit.SourcesMax), "%s", text)
 }
 
-// A check ends within a minute, whatever the sites do.
+// A check ends within a minute, independent of the sites.
 const (
 	checkTimeout     = 50 * time.Second
 	checkConcurrency = 16 // sources at once; each may need memory for a document of 10 MB and its parsed form
 )
 
-// checkAll checks sources concurrently. The collector, which fetches their pages, limits how many run at once. Sources
-// that are not finished after checkTimeout have failed.
+// checkAll checks sources concurrently. The collector fetches their pages and limits the concurrency. Sources
+// unfinished after checkTimeout have failed.
 func checkAll(
 	ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition, catalogue *engine.Catalogue,
 ) ([]sourceReport, error) {
@@ -182,7 +182,7 @@ func checkAll(
 	return reports, cmp.Or(errs...)
 }
 
-// summaryOf describes the report about a source in a few words, for the line that shows the progress.
+// summaryOf describes a source's report in a few words, for the progress line.
 func summaryOf(s *sourceReport) string {
 	text := string(s.Verdict)
 	if s.Failure != nil {
@@ -212,7 +212,7 @@ func reportOf(report *collectors.Report, d *source.Definition, catalogue *engine
 	return s
 }
 
-// printReports prints the reports: as a table of all, as the rates of each source, or as a line of JSON for each.
+// printReports prints the reports: as one table, as the rates of each source, or as a line of JSON for each.
 func printReports(p *process.Process, reports []sourceReport, asJSON, asTable bool) error {
 	if asTable && !asJSON {
 		printTable(p.Stdout, reports)

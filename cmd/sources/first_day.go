@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// advise sets for each report what the rates of the source do while it fails, and what to type next.
+// advise sets two texts of each failing report: where the source's rates come from meanwhile, and the next command.
 func advise(reports []sourceReport, definitions []*source.Definition) {
 	for i := range reports {
 		if s, d := &reports[i], definitions[i]; s.Verdict != fine {
@@ -18,7 +18,7 @@ func advise(reports []sourceReport, definitions []*source.Definition) {
 	}
 }
 
-// meanwhile says which other source gives the rates of an institution, or when its last ones become stale.
+// meanwhile names another source for the institution's rates, or the time when its last rates become stale.
 func meanwhile(s *sourceReport, d *source.Definition, reports []sourceReport) string {
 	stale := fmt.Sprintf("stale %v after they were last read", strings.TrimSuffix(d.Expiry.AfterCheck.String(), "0m0s"))
 	if d.Institution == "" {
@@ -38,7 +38,7 @@ func meanwhile(s *sourceReport, d *source.Definition, reports []sourceReport) st
 	return stale
 }
 
-// next says what to type for a source that is not ok.
+// next returns the next command for a source that is not ok.
 func (s *sourceReport) next(d *source.Definition) string {
 	isSearched := (d.Institution != "" || d.Pages[0].Institution != "") && d.Pages[0].Extract.Method != source.XLSXRows
 	switch s.Verdict {

@@ -19,7 +19,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// documentBytesMax is the largest size of a document, such as a page of a source. No source has a larger one.
+// documentBytesMax is the maximum size of a document, such as a source's page. No source has a larger one.
 const documentBytesMax = 16 << 20
 
 // These types are the JSON output of the commands check and parse.
@@ -28,9 +28,9 @@ type (
 		Source       string                `json:"source"`
 		Verdict      verdict               `json:"verdict,omitempty"`   // of check
 		Evidence     string                `json:"evidence,omitempty"`  // grade of the definition
-		Refused      []string              `json:"refused,omitempty"`   // rates that the rules of a node refuse, and why
-		Meanwhile    string                `json:"meanwhile,omitempty"` // of check: what its rates do while it fails
-		Next         string                `json:"next,omitempty"`      // of check: what to type
+		Refused      []string              `json:"refused,omitempty"`   // rates refused by the node's rules, and why
+		Meanwhile    string                `json:"meanwhile,omitempty"` // of check: the source's rates while it fails
+		Next         string                `json:"next,omitempty"`      // of check: the next command
 		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
 		Millis       int64                 `json:"millis,omitempty"`
 		Digests      []string              `json:"digests,omitempty"`
@@ -101,7 +101,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 		report.Failure = describeFailure(parseErr)
 	}
 	if err := terminal.WriteAnswer(p.Stdout, o.json, report, func() {
-		if parseErr == nil { // a failure is reported by the error that is returned below
+		if parseErr == nil { // the error returned below reports a failure
 			printReport(p.Stdout, &report)
 		}
 	}); err != nil || parseErr == nil {
@@ -110,8 +110,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
 }
 
-// ReadDocument reads a file as a document of a source, such as a page. It refuses files of more than documentBytesMax
-// bytes.
+// ReadDocument reads a file as a source's document, such as a page. It refuses files above documentBytesMax.
 func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
 	file, err := input.Open(name, p.Stdin)
 	if err != nil {

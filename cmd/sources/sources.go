@@ -21,8 +21,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// reasonRunesShown is the largest number of runes that a table shows of the reason for the state of a source. --json
-// shows the whole reason.
+// reasonRunesShown is the maximum number of runes shown of a state's reason. --json shows the whole reason.
 const reasonRunesShown = 100
 
 // New returns the command tasard sources.
@@ -122,7 +121,7 @@ func printSources(out io.Writer, sources *admin.Sources, heading string) {
 	})
 }
 
-// evidenceOf says in a word how much is known of the definition of a source.
+// evidenceOf returns the grade of a source's definition in a word.
 func evidenceOf(s *admin.Source) string {
 	switch {
 	case s.Evidence != nil && (s.Health == nil || !s.Health.Confirmed || s.Evidence.Grade == string(source.Confirmed)):
@@ -133,7 +132,7 @@ func evidenceOf(s *admin.Source) string {
 	return ""
 }
 
-// reasonOf returns the reason for the state of a source, or "" if there is none.
+// reasonOf returns the reason for a source's state, or "".
 func reasonOf(s *admin.Source) string {
 	h := s.Health
 	switch {
@@ -155,7 +154,7 @@ func reasonOf(s *admin.Source) string {
 	return ""
 }
 
-// summarize returns the first of the sentences about missing sides, and how many others there are.
+// summarize returns the first sentence about missing sides, and the number of the others.
 func summarize(missing []string) string {
 	if len(missing) < 2 {
 		return strings.Join(missing, "")
@@ -163,7 +162,7 @@ func summarize(missing []string) string {
 	return fmt.Sprintf("%s (and %d more)", missing[0], len(missing)-1)
 }
 
-// elide shortens a long reason in the middle: the beginning says what failed, and the end why.
+// elide shortens a long reason in the middle: the beginning names the failed step, and the end the cause.
 func elide(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
@@ -173,8 +172,7 @@ func elide(text string, runesMax int) string {
 	return string(runes[:runesMax-tailRunes-1]) + "…" + string(runes[len(runes)-tailRunes:])
 }
 
-// FindDefinition returns the definition of the source with the given ID: how its pages are read. If there is none, the
-// error suggests similar IDs.
+// FindDefinition returns the definition of the source with an ID. For an unknown ID the error suggests similar ones.
 func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	if d, known := set.Find(id); known {
 		return d, nil
@@ -194,11 +192,11 @@ func FindDefinition(set *source.Set, id string) (*source.Definition, error) {
 	return nil, exit.Errorf(exit.Usage, "there is no source %q%s; tasard sources list lists them", id, hint)
 }
 
-// FindPage returns the index of a page in d.Pages. name is the name of the page; "" means the only page of the source,
-// besides pages that are read instead of it.
+// FindPage returns the index of a page in d.Pages by name. "" means the source's only page, not counting substitutes
+// (pages read only in place of another).
 func FindPage(d *source.Definition, name string) (int, error) {
 	var names []string
-	single := 0 // pages that are not read instead of another
+	single := 0 // pages that are not substitutes
 	for i := range d.Pages {
 		if d.Pages[i].Name == name {
 			return i, nil

@@ -113,7 +113,7 @@ func parseKnown(text string) (known engine.Observation, err error) {
 	return engine.Observation{Currency: currency, Buy: buy, Sell: sell}, nil
 }
 
-// earlierMax is the number of documents in which the last prices that could be read are looked for.
+// earlierMax is the maximum number of documents searched for the last readable prices.
 const earlierMax = 60
 
 // fromArchive returns the newest document of a source, its page, and the known prices: those of the operator, and for

@@ -15,25 +15,25 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// verdict is what a check finds out about a source: what an operator can do about it.
+// verdict is the result of checking a source, by the operator's possible action.
 type verdict string
 
-// The verdicts, in the order of the table: first those whose definition needs a repair.
+// The verdicts, in the order of the table: first those that need a repaired definition.
 const (
-	changed     verdict = "changed"     // the document is not as the definition says, or has another address
+	changed     verdict = "changed"     // the document does not match the definition, or has another address
 	partial     verdict = "partial"     // a page is missing, or a rate is refused
-	noPrices    verdict = "empty"       // the document is as it should be, without prices
+	noPrices    verdict = "empty"       // the document is as expected, without prices
 	failed      verdict = "failed"      // a fault of this program
 	unreachable verdict = "unreachable" // no document: network, TLS, or a status that is not 200
 	blocked     verdict = "blocked"     // the site or its robots.txt forbids the request
 	fine        verdict = "ok"
 )
 
-// cutRunes is how much of an explanation the table shows.
+// cutRunes is the number of runes shown of an explanation.
 const cutRunes = 200
 
-// verdictOf returns the verdict on a source of which a number of rates was read that the engine accepts. refused are
-// the rates that it refuses.
+// verdictOf returns the verdict on a source. rates is the number of rates accepted by the engine, refused the list of
+// those refused.
 func verdictOf(failure *source.Failure, rates int, refused []string) verdict {
 	switch {
 	case failure == nil && len(refused) == 0:
@@ -62,8 +62,8 @@ func verdictOf(failure *source.Failure, rates int, refused []string) verdict {
 	return failed
 }
 
-// refusals returns which observations a node would not publish, and why: prices outside the plausible range, crossed
-// sides and so on. It asks the engine, without any earlier rates.
+// refusals returns the observations that a node would not publish, and why: prices outside the plausible range, crossed
+// sides and so on. It asks the engine, without earlier rates.
 func refusals(catalogue *engine.Catalogue, d *source.Definition, observations []engine.Observation, now time.Time) []string {
 	results := make([]source.Result, len(d.Pages))
 	results[0].Observations = observations
@@ -85,18 +85,18 @@ func refusals(catalogue *engine.Catalogue, d *source.Definition, observations []
 	return texts
 }
 
-// isOffline reports whether a source was not reached at all, so that its site may be well.
+// isOffline reports whether a source was not reached at all. Its site may be well.
 func (s *sourceReport) isOffline() bool {
 	return s.Failure != nil && len(s.Observations) == 0 &&
 		(s.Failure.Kind == string(source.Network) || s.Failure.Kind == string(source.Timeout))
 }
 
-// explanation says what to look at.
+// explanation points to the cause of the verdict.
 func (s *sourceReport) explanation() string {
 	var parts []string
 	if s.Failure != nil {
 		text := s.Failure.Detail
-		if _, cause, ok := strings.Cut(text, ": dial "); ok { // what was requested before does not matter then
+		if _, cause, ok := strings.Cut(text, ": dial "); ok { // earlier requests do not matter then
 			text = "dial " + cause
 		}
 		if s.Failure.Page != "" {
@@ -113,8 +113,8 @@ func (s *sourceReport) explanation() string {
 	return strings.Join(parts, "; ")
 }
 
-// printTable prints a line for each source, first those that need a repair: why it fails, what its rates do meanwhile,
-// and what to type next.
+// printTable prints a line for each source, first those that need a repair: the reason for the failure, its rates
+// meanwhile, and the next command.
 func printTable(out io.Writer, reports []sourceReport) {
 	order := []verdict{changed, partial, noPrices, failed, unreachable, blocked, fine}
 	sorted := slices.SortedStableFunc(slices.Values(reports), func(a, b sourceReport) int {

@@ -1,5 +1,5 @@
-// Package simulated has an invented exchange market and the websites of its institutions. It is for the demo, and for
-// tests of the whole path from a page to a rate without a network.
+// Package simulated provides an invented exchange market and the websites of its institutions. It is for the demo, and
+// for tests of the whole path from a page to a rate without a network.
 //
 //	market := simulated.NewMarket(1)
 //	site := simulated.NewSite(market)
@@ -8,8 +8,8 @@
 //	set := simulated.Definitions(source.DefaultSet())
 //	client := fetch.New(fetch.Config{Dial: site.Dial, ...})
 //
-// Step moves the rates of the market. Definitions gives sources ids such as demo-popular, and names that say that the
-// rates are simulated.
+// Step moves the rates of the market. Definitions gives sources ids such as demo-popular, and names that mark the rates
+// as simulated.
 //
 //	market.go, market.csv, snapshot.go           the market, its table of prices, the quotes of each source
 //	site.go, fault.go                            the server; faults of prices and documents

@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fault is a defect of a website with rates, which the simulated site can imitate. Real sites have most of them.
+// Fault is a defect of a website with rates, imitated by the simulated site. Real sites have most of them.
 type Fault string
 
 // Faults of prices, of documents and of dates.
@@ -32,7 +32,7 @@ const (
 	Challenge Fault = "challenge"  // challenge page of a bot protection, with status 200
 	Forbidden Fault = "forbidden"  // challenge page of a bot protection, with status 403
 	EmptyBody Fault = "empty"      // status 200 with an empty body
-	Half      Fault = "half"       // page or workbook that is cut off in the middle
+	Half      Fault = "half"       // page or workbook cut off in the middle
 	ErrorPage Fault = "error-page" // HTML error page with status 200
 	Hang      Fault = "hang"       // no response until the client gives up
 
@@ -41,7 +41,7 @@ const (
 )
 
 const (
-	futureDays   = 30 // the engine rejects such dates
+	futureDays   = 30 // far enough for the engine to reject the dates
 	footnoteMark = "¹"
 )
 
@@ -53,14 +53,14 @@ func Faults() []Fault {
 	}
 }
 
-// activeFault is a fault that SetFault has set. The zero value means no fault.
+// activeFault is a fault set by SetFault. The zero value means no fault.
 type activeFault struct {
 	fault  Fault
 	frozen func() *snapshot // for Frozen: the market of the day before the first such response
 }
 
-// SetFault sets the fault of the documents of a source, until another SetFault. id may have the prefix demo-. The fault
-// "" means no fault.
+// SetFault sets the fault of a source's documents, until another SetFault. id may have the prefix demo-. The fault ""
+// means no fault.
 func (s *Site) SetFault(id string, fault Fault) error {
 	id = strings.TrimPrefix(id, demoPrefix)
 	if _, known := s.definitions.Find(id); !known {
@@ -79,7 +79,7 @@ func (s *Site) SetFault(id string, fault Fault) error {
 	return nil
 }
 
-// fault returns the fault of the first of some sources that has one.
+// fault returns the first fault of some sources.
 func (s *Site) fault(sources []string) activeFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s snapshot) shifted(days int) *snapshot {
 	return &s
 }
 
-// changePrices applies v.fault to v.quotesShown, if it is a fault of prices or dates.
+// changePrices applies a fault of prices or dates to v.quotesShown.
 func (v *pageData) changePrices() {
 	original := slices.Clone(v.quotesShown)
 	if v.fault == FutureDate {

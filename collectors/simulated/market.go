@@ -14,30 +14,30 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// HistoryHour is the hour of the day, in Santo Domingo, at which the central bank publishes the reference rate. All
-// rates of History have this time of day.
+// HistoryHour is the hour of the central bank's publication, in Santo Domingo. All rates of History have this time of
+// day.
 const HistoryHour = 17
 
-// marketTable has the quotes of all institutions, with the prices around which they move, as in mid-2026. The quotes of
-// an institution follow each other. Columns whose name is not that of a field:
+// marketTable lists the quotes of all institutions, with their mean prices as in mid-2026. The quotes of an institution
+// are adjacent. Columns with other names than a field:
 //
-//	sides   "may lack one": now and then a side is missing, as on the sites of many institutions
-//	dates   the date of a rate: none, the day of the request, the minute of the last change, or the newest business day
-//	        whose rate has been published, for a reference rate
-//	listed  the name in the lists of sites that copy rates; empty if it is not there
+//	sides   "may lack one": now and then a side is missing, as on many institutions' sites
+//	dates   the date of a rate: none, the day of the request, the minute of the last change, or for a reference rate
+//	        the newest business day with a published rate
+//	listed  the name in the lists of sites that copy rates; empty if not listed
 //
 //go:embed market.csv
 var marketTable string
 
 // Rates are in ten-thousandths of a peso, changes of rates in parts per million. A step is one change of the market
-// (Market.Step). During a silence the site of an institution gives no rates.
+// (Market.Step). During a silence an institution's site shows no rates.
 const (
 	peso           = 10_000
-	swingMax       = 20_000             // largest distance of the rates of a currency from the table (2 %)
-	swingDays      = 16                 // days from one random distance to the next; in between the rates move steadily
-	noiseMax       = 1_000              // largest further distance, which changes when the quote moves
+	swingMax       = 20_000             // maximum distance of a currency's rates from the table (2 %)
+	swingDays      = 16                 // days between two random distances; in between the rates move steadily
+	noiseMax       = 1_000              // maximum additional distance, which changes with each move of the quote
 	commercialTick = 500                // commercial prices are multiples of 5 centavos
-	stepsPerMove   = 2                  // steps from one move of an institution's quotes to the next
+	stepsPerMove   = 2                  // steps between two moves of an institution's quotes
 	hideOdds       = 100                // 1 of 100 quotes lacks a side
 	silenceDays    = 2                  // longer than the default lifetime of a rate, so that rates expire
 	silenceOdds    = 30                 // 1 of 30 spans of silenceDays is a silence
@@ -51,7 +51,7 @@ const (
 // businessDays are the dates of reference rates in the table.
 const businessDays = "business day"
 
-// The purposes of random numbers: first keys of Market.draw. Numbers for different purposes are independent.
+// Purposes of random numbers: first keys of Market.draw. Numbers for different purposes are independent.
 const (
 	forSwing = iota
 	forNoise
@@ -81,11 +81,11 @@ type step struct {
 	at, before, first time.Time // times of this step, of the step before and of the first one
 }
 
-// quote is a quote of an institution: a row of the table. Its prices depend on the step, see Market.sides.
+// quote is a quote of an institution: a row of the table. Its prices depend on the step; see Market.sides.
 type quote struct {
 	quoteID
 	number, owner, currencyKey int64 // for random numbers: of the quote, its institution and its currency
-	buy, sell                  int64 // around which the prices move; 0 = never published
+	buy, sell                  int64 // mean prices; 0 = never published
 	tick                       int64 // prices are multiples of tick
 	mayLackSide                bool
 	dates, listed              string
@@ -137,12 +137,12 @@ func (m *Market) advance(now time.Time) step {
 	return m.newest
 }
 
-// Refreshes does a step as Step does. It returns the refreshes that a collector would then publish; a refresh has the
-// rates of one source at one time. Rates of silent institutions are missing.
+// Refreshes does a step like Step, and returns the refreshes that a collector would publish (each: one source's rates
+// at one time). It omits silent institutions.
 func (m *Market) Refreshes(now time.Time) []engine.Refresh { return m.refreshes(m.advance(now)) }
 
 // History does a step for each day between two dates, both included, at 17:00 in Santo Domingo, and returns the
-// refreshes of all of them. Call it before Step. A year has about 9,500 refreshes and 32,000 observations.
+// refreshes of all steps. Call it before Step. A year has about 9,500 refreshes and 32,000 observations.
 func (m *Market) History(from, to engine.Date) []engine.Refresh {
 	var all []engine.Refresh
 	for date := from; date <= to; date++ {
@@ -165,7 +165,7 @@ func (m *Market) drawAround(limit int64, keys ...int64) int64 {
 	return m.draw(2*limit+1, keys...) - limit
 }
 
-// swing returns the distance of the rates of a currency from the table at a time.
+// swing returns the distance of a currency's rates from the table at a time.
 func (m *Market) swing(currencyKey int64, at time.Time) int64 {
 	const span = swingDays * hoursPerDay * 60 * 60
 	index, into := at.Unix()/span, at.Unix()%span
@@ -173,7 +173,7 @@ func (m *Market) swing(currencyKey int64, at time.Time) int64 {
 	return from + (to-from)*into/span
 }
 
-// silent reports whether the site of the institution of a quote gives no rates. On the first day no site is silent.
+// silent reports whether a quote's institution shows no rates. On the first day no site is silent.
 func (m *Market) silent(q *quote, s step) bool {
 	days := int64(s.at.Sub(s.first)/(hoursPerDay*time.Hour)) + q.owner // not all silences begin on the same day
 	return days/silenceDays > q.owner/silenceDays && m.draw(silenceOdds, forSilence, q.owner, days/silenceDays) == 0
@@ -206,7 +206,7 @@ func (m *Market) sides(q *quote, at time.Time, move int64) (buy, sell int64) {
 
 func publicationTime(date engine.Date) time.Time { return date.Start().Add(HistoryHour * time.Hour) }
 
-// lastBusinessDay returns the newest weekday whose reference rate has been published by the time t.
+// lastBusinessDay returns the newest weekday with a published reference rate at the time t.
 func lastBusinessDay(t time.Time) engine.Date {
 	date := engine.DateOf(t.Add(-HistoryHour * time.Hour))
 	for isWeekend(date) {

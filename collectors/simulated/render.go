@@ -26,7 +26,7 @@ var (
 )
 
 // renderPage renders a file of pages/. The first line of a JSON or text file is its content type. The first line of a
-// page has the character set, a phone number and the title; top.html comes before every page, and bottom.html after it.
+// page is the character set, a phone number and the title. top.html precedes every page, and bottom.html follows it.
 // The placeholders are
 //
 //	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
@@ -44,7 +44,7 @@ func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]
 	return document{contentType: contentHTML, body: []byte(fillPage(pageFile("top.html")+body+pageFile("bottom.html"), v, quotes, values, ""))}
 }
 
-// fillPage replaces the placeholders of a page. separator is between the quotes of a repeated part.
+// fillPage replaces the placeholders of a page. separator separates the quotes of a repeated part.
 func fillPage(text string, v *pageData, quotes []shownQuote, extra map[string]string, separator string) string {
 	values := map[string]string{
 		"today": spanishDay(engine.DateOf(v.Now)), "year": strconv.Itoa(v.Now.Year()), "hour": v.Now.Format("02/01/2006 03:04 PM"),
@@ -63,7 +63,7 @@ func fillPage(text string, v *pageData, quotes []shownQuote, extra map[string]st
 		}
 		return strings.Join(rows, separator)
 	})
-	// If a currency has several quotes, the one without a channel is used, or else the first.
+	// Of several quotes of a currency, the one without a channel is used, or else the first.
 	for _, q := range slices.Backward(quotes) {
 		if prefix := strings.ToLower(q.Currency) + "."; values[prefix+"channel"] != string(engine.Unspecified) {
 			maps.Copy(values, q.placeholders(prefix))
@@ -121,7 +121,7 @@ func pageFile(name string) string {
 	return string(text)
 }
 
-// twoDecimals truncates a price to centavos. The home page of the central bank does so.
+// twoDecimals truncates a price to centavos, like the central bank's home page.
 func twoDecimals(text string) string {
 	if dot := strings.Index(text, "."); dot >= 0 && len(text) > dot+3 {
 		return text[:dot+3]
@@ -141,8 +141,8 @@ func localDay(day engine.Date) time.Time { return day.Start().In(engine.Location
 
 var jsonNumber = regexp.MustCompile(`^(0|[1-9]\d*)(\.\d+)?$`)
 
-// jsonNumberOrNull returns a price as a JSON number without trailing zeros. For a missing price it returns null, for a
-// text that is not a number a JSON string.
+// jsonNumberOrNull returns a price as a JSON number without trailing zeros, a missing price as null, and other text as
+// a JSON string.
 func jsonNumberOrNull(text string) string {
 	switch {
 	case text == "":
@@ -170,8 +170,8 @@ func errorPage(status int, title string) document {
 	return document{contentType: contentHTML, body: []byte(body), status: status}
 }
 
-// workbook returns an XLSX file with one sheet. The text of a number becomes a number. Excelize could write it too, but
-// its writer looks methods up by name, so that the program would be 6.5 MB larger.
+// workbook returns an XLSX file with one sheet. Numeric texts become numbers. Excelize's writer is not used, because it
+// finds methods by name, which would make the program 6.5 MB larger.
 func workbook(sheet string, rows [][]string) []byte {
 	const (
 		space    = "http://schemas.openxmlformats.org/"

@@ -14,14 +14,14 @@ import (
 
 const contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// routeTable has the addresses of the simulated sites: method, host, path, a parameter that the query must have, the
-// institution whose rates it has (empty: the list of a site that copies rates), the file in pages/ that renders it, and
-// the path that the page names as address of the next request. A workbook has no file.
+// routeTable lists the addresses of the simulated site. Its columns: method, host, path, a required query parameter,
+// the institution of the rates (empty: the list of a site that copies rates), the file in pages/ to render (empty for a
+// workbook), and the path of the next request named in the page.
 //
 //go:embed routes.csv
 var routeTable string
 
-// allRoutes returns the addresses of the simulated site, with the functions that render their documents.
+// allRoutes returns the addresses of the simulated site, with the functions for their documents.
 func allRoutes() []route {
 	rows, err := csv.NewReader(strings.NewReader(routeTable)).ReadAll()
 	if err != nil {
@@ -62,7 +62,7 @@ func allRoutes() []route {
 	return all
 }
 
-// referenceQuotes has the reference rates of one day.
+// referenceQuotes is the reference rates of one day.
 type referenceQuotes struct {
 	date   engine.Date
 	quotes map[string]shownQuote // by currency
@@ -98,7 +98,7 @@ func bcrdDollars(v *pageData) document {
 	return v.bcrdWorkbook("Diaria", append(rows, nil, []string{"Fuente: Banco Central, área del sector externo. Datos preliminares desde 1991."}))
 }
 
-// bcrdOthers returns the workbook with the other currencies, which have a single rate for both sides.
+// bcrdOthers returns the workbook with the other currencies. They have a single rate for both sides.
 func bcrdOthers(v *pageData) document {
 	columns := []struct{ heading, currency string }{
 		{"DOLAR AUSTRALIANO", "AUD"}, {"REAL BRASILENO", "BRL"}, {"DOLAR CANADIENSE", "CAD"}, {"FRANCO SUIZO", "CHF"}, {"YUAN CHINO", "CNY"},
@@ -136,14 +136,14 @@ func (v *pageData) bcrdWorkbook(sheet string, rows [][]string) document {
 	return document{contentType: contentWorkbook, body: workbook(sheet, rows)}
 }
 
-// dayCells returns the cells with the year, the month and the day, as the central bank writes them.
+// dayCells returns the cells of year, month and day, in the central bank's form.
 func dayCells(date engine.Date) []string {
 	months := []string{"Ene", "Feb", "Mar", "Abr", "May", "Jun", "Jul", "Ago", "Sep", "Oct", "Nov", "Dic"}
 	day := localDay(date)
 	return []string{fmt.Sprint(day.Year()), months[day.Month()-1], fmt.Sprint(day.Day())}
 }
 
-// infodolarPage returns the page of InfoDolar that lists the rates of one currency.
+// infodolarPage returns InfoDolar's page about one currency.
 func infodolarPage(v *pageData, currency string) document {
 	rows, texts := v.infodolarQuotes(currency), map[string]string{"title": "Precio del dólar hoy en República Dominicana", "table": "Dolar", "average": "DolarPromedio"}
 	if currency == "EUR" {
@@ -154,15 +154,15 @@ func infodolarPage(v *pageData, currency string) document {
 	return renderPage("infodolar.html", v, rows, texts)
 }
 
-// infodolarQuotes returns the quotes of one currency that InfoDolar lists. The row of an institution without rates
-// stays if its own site is simulated.
+// infodolarQuotes returns InfoDolar's quotes of one currency. The row of an institution without rates stays if its own
+// site is simulated.
 func (v *pageData) infodolarQuotes(currency string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool {
 		return q.Currency != currency || q.Name == "" || q.Buy+q.Sell == "" || v.silent[q.InstitutionID] && !v.hasSite[q.InstitutionID]
 	})
 }
 
-// average returns the mean of a side over the rows that have it, with two decimals.
+// average returns the mean of a side over the rows with that side, with two decimals.
 func average(rows []shownQuote, side func(shownQuote) string) string {
 	sum, count := new(big.Rat), int64(0)
 	for _, row := range rows {

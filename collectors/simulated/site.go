@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	retryAfter  = 2 // seconds; for institutions that give no rates now
+	retryAfter  = 2 // seconds; for institutions without rates at present
 	contentHTML = "text/html; charset=utf-8"
 )
 
@@ -40,25 +40,25 @@ type Site struct {
 	closing  chan struct{}
 }
 
-// route is an address of a site, with the function that renders its document.
+// route is an address of a site, with the function for its document.
 type route struct {
 	method, host, path string
-	query              string // name=value that must be in the query; "" = any query
+	query              string // required name=value in the query; "" = any query
 	render             func(*pageData) document
-	institution        string   // status 503 while this institution gives no rates; "" = never
-	apiPath            string   // path that the page names as address of the next request; "" = none
-	sources            []string // ids of the sources that get their document from the route
+	institution        string   // status 503 while this institution shows no rates; "" = never
+	apiPath            string   // address of the next request, as named in the page; "" = none
+	sources            []string // ids of the sources with a document at this route
 }
 
-// document is a response that is not sent yet.
+// document is a response before it is sent.
 type document struct {
 	contentType string
 	body        []byte
 	status      int // 0 = 200
 }
 
-// NewSite returns a site for a market. It has the pages that the built-in source definitions read. Before the first
-// step of the market all responses have status 503.
+// NewSite returns a site for a market, with the pages for the built-in source definitions. Before the market's first
+// step all responses have status 503.
 func NewSite(market *Market) *Site {
 	s := &Site{
 		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, hasSite: map[string]bool{}, faults: map[string]activeFault{}, closing: make(chan struct{}),
@@ -77,7 +77,7 @@ func NewSite(market *Market) *Site {
 	return s
 }
 
-// documentRoute returns the route that serves the document of a page, or nil.
+// documentRoute returns the route of a page's document, or nil.
 func (s *Site) documentRoute(d *source.Definition, page int) *route {
 	requests := d.Pages[page].Requests
 	last := requests[len(requests)-1]
@@ -107,7 +107,7 @@ func (s *Site) find(method, address string) *route {
 	return nil
 }
 
-// ServeHTTP answers for the host that the request names.
+// ServeHTTP answers for the host in the request.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handling.Add(1)
 	defer s.handling.Done()
@@ -139,7 +139,7 @@ func send(w http.ResponseWriter, d document) {
 	_, _ = w.Write(d.body) // the client may be gone
 }
 
-// document renders the document of a route. It applies v.fault if this fault changes or replaces documents.
+// document renders a route's document, and applies a fault that changes or replaces documents.
 func (v *pageData) document(rt *route) document { return v.fault.changeDocument(rt.render(v)) }
 
 // Start starts the server on a free loopback port.
@@ -173,8 +173,8 @@ func (s *Site) Dial(ctx context.Context, network, address string) (net.Conn, err
 	return new(net.Dialer).DialContext(ctx, network, s.address)
 }
 
-// Document returns the document that the site serves for a page of a source, with active faults, but without the
-// network. sourceID may have the prefix demo-. Document returns nil if there is no such page.
+// Document returns the site's document for a page of a source, with active faults, without the network. sourceID may
+// have the prefix demo-. For an unknown page it returns nil.
 func (s *Site) Document(sourceID string, page int) *source.Document {
 	d, ok := s.definitions.Find(strings.TrimPrefix(sourceID, demoPrefix))
 	if !ok || page < 0 || page >= len(d.Pages) {
@@ -192,7 +192,7 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 	return &source.Document{URL: address.String(), ContentType: doc.contentType, Body: doc.body, FetchedAt: v.Now}
 }
 
-// pageData is the input for one response: the market at one time, and the fault that the response must have.
+// pageData is the input for one response: the market at one time, and the response's fault.
 type pageData struct {
 	snapshot
 	Now         time.Time       // in Santo Domingo
@@ -201,7 +201,7 @@ type pageData struct {
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }
 
-// shownQuote is a quote as a page shows it: a fault may make its sides any text.
+// shownQuote is a quote on a page. A fault may make its sides any text.
 type shownQuote struct {
 	engine.Observation
 	Name string // name of the institution; only in the lists of sites that copy rates

@@ -11,12 +11,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const demoPrefix = "demo-" // first part of the ids of simulated sources
+const demoPrefix = "demo-" // prefix of the ids of simulated sources
 
-// Definitions returns copies of the definitions of a set. A definition says how the pages of a source are fetched and
-// read. The copies have ids and names that say that the rates are simulated. They request the addresses of the
-// originals over plain HTTP, so fetch them only through Site.Dial. Sources that are disabled as old are enabled, those
-// that need a secret are disabled.
+// Definitions returns copies of the definitions of a set, with ids and names that mark the rates as simulated. They
+// request the same addresses over plain HTTP, so fetch them only through Site.Dial. Sources disabled as old are
+// enabled; those that need a secret are disabled.
 func Definitions(set *source.Set) *source.Set {
 	var all []*source.Definition
 	for _, original := range set.Definitions() {
@@ -41,8 +40,8 @@ func Definitions(set *source.Set) *source.Set {
 	return source.NewSet(all...)
 }
 
-// isEnabled reports whether the site of a source is collected here. The simulated sites have the shapes that the
-// definitions expect, so no source is disabled because its definition is old. There are no secrets.
+// isEnabled reports whether a source is collected here. A definition is never too old here, because the simulated sites
+// have the expected form. There are no secrets.
 func isEnabled(d *source.Definition) bool {
 	return d.SecretNames() == nil && (d.Disabled == "" || d.Disabled == d.Evidence.OldReason())
 }
@@ -53,16 +52,16 @@ type quoteID struct {
 	currency string
 }
 
-// sourceQuotes lists the quotes that Market.History and Market.Refreshes return for one source.
+// sourceQuotes lists one source's quotes in the results of Market.History and Market.Refreshes.
 type sourceQuotes struct {
 	source string // id, with demoPrefix
 	dated  bool   // the definition of the source reads the dates of quotes
 	quotes []*quote
 }
 
-// assignQuotes assigns each quote to one source that is enabled and needs no secret. If several sources can read a
-// quote, it chooses the one with the best priority, as a node does. Quotes that no source reads are omitted. Sources
-// are in the order of their first quotes.
+// assignQuotes assigns each quote to one enabled source without a secret. Of several such sources it chooses the one
+// with the best priority, like a node. It omits quotes that no source reads. Sources are in the order of their first
+// quotes.
 func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
 	best := map[quoteID]*source.Definition{}
 	for _, d := range set.Definitions() {
@@ -107,8 +106,7 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// refreshes returns a refresh for each source: its quotes after a step. It omits the quotes of silent institutions,
-// whose sites give no rates.
+// refreshes returns a refresh for each source: its quotes after a step. It omits silent institutions.
 func (m *Market) refreshes(s step) []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for _, assigned := range m.sources {
@@ -130,8 +128,8 @@ func (m *Market) refreshes(s step) []engine.Refresh {
 	return all
 }
 
-// Quotes returns the current quotes of all institutions, with the dates that the institutions give. It includes
-// institutions whose sites give no rates at the moment.
+// Quotes returns the current quotes of all institutions, with the institutions' dates. It includes institutions whose
+// sites show no rates at present.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
 // snapshot is the market at one time. It is immutable.
@@ -142,7 +140,7 @@ type snapshot struct {
 	days   []referenceDay  // reference rates of the central bank by day, oldest first
 }
 
-// referenceDay has the quotes of the central bank for one business day.
+// referenceDay is the central bank's quotes for one business day.
 type referenceDay struct {
 	date   engine.Date
 	quotes []engine.Observation

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections and lets the current HTTP server of the node answer on each. A restart of the node ends
-// all connections and replaces the server; connections that come meanwhile wait for the new one.
+// acceptor accepts connections for the node's current HTTP server. A restart of the node ends all connections and
+// replaces the server; new connections wait meanwhile.
 type acceptor struct {
 	listener net.Listener
 	loops    sync.WaitGroup // the accept loop and one for each connection
@@ -70,8 +70,8 @@ func (a *acceptor) resume(server *httpapi.Server) {
 // drainTimeout is how long endConns waits for the responses to requests in flight.
 const drainTimeout = time.Second
 
-// pause removes the current server and ends its connections: at once if abrupt, otherwise after the answers to
-// requests in flight, which it waits for.
+// pause removes the current server and ends its connections: at once if abrupt, otherwise after the answers to requests
+// in flight.
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,8 +104,7 @@ func (a *acceptor) close() error {
 	return err
 }
 
-// conn is a connection. The server calls Read only if no request is in flight. While the server is not in Read, a
-// request is therefore in flight.
+// conn is a connection. The server calls Read only without a request in flight, so outside Read a request is in flight.
 type conn struct {
 	net.Conn
 	once  sync.Once

@@ -62,10 +62,10 @@ func controls(initial *State) []control {
 
 const controlPath = "/_mock/"
 
-// ControlHandler serves the controls of a node (those methods of Server that change its time, data or failures) over
-// HTTP, for tests that are not written in Go. GET /_mock/ lists them. Bodies are JSON. If a
-// control fails, the response is 400 with {"error": "..."}. Danger: every client that can reach the handler controls
-// the node. Serve it on a listener of its own.
+// ControlHandler serves the controls of a node over HTTP, for tests in other languages than Go. Controls are the
+// methods of Server that change its time, data or failures. GET /_mock/ lists them. Bodies are JSON. A failed control
+// gets the response 400 with {"error": "..."}. Danger: every client of the handler controls the node. Serve it on its
+// own listener.
 func (n *Node) ControlHandler() (http.Handler, error) {
 	var initial *State
 	if err := n.Do(func(s *Server) { initial = s.Snapshot() }); err != nil {
@@ -89,7 +89,7 @@ func writeControls(w http.ResponseWriter, table []control) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"controls": list}) // fails only if the client has disconnected
 }
 
-// controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON. The result nil is sent as {}.
+// controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON, and nil as {}.
 type controlFunc func(*Server, *http.Request) any
 
 const (
@@ -97,8 +97,8 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl runs a control. A body must have a JSON content type, which web pages of other sites cannot send. A
-// request without a body must not come from such a page: browsers say so in Sec-Fetch-Site.
+// serveControl runs a control. A body must have a JSON content type, which other sites' web pages cannot send. A
+// request without a body must not come from such a page, according to the browser's Sec-Fetch-Site.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
 	err := errors.New("a body needs the header Content-Type: application/json, and a page of another site may not send requests")

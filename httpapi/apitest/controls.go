@@ -14,11 +14,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// operator is the operator name that this package gives to the node when it changes accounts.
+// operator is this package's operator name for changes of accounts.
 const operator = "apitest"
 
-// Publish publishes rates at the time of Clock. When it returns, the rates are stored and the node serves them. It
-// fails if the node rejects a rate, or quarantines it: holds it back until an operator decides.
+// Publish publishes rates at the time of Clock. When it returns, the node has stored them and serves them. It fails if
+// the node rejects or quarantines a rate (holds it back until an operator decides).
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -33,8 +33,8 @@ func (n *Node) publish(rates []Rate) error {
 	return errors.Join(err, refusalError(&receipt))
 }
 
-// Observe passes observations (rates as read from a source) to the node, like a collector does. The receipt lists the
-// observations that the node refused.
+// Observe passes observations (rates read from a source) to the node, like a collector. The receipt lists the refused
+// ones.
 func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	s.t.Helper()
 	s.run(func() (err error) {
@@ -44,7 +44,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Fault makes some requests fail, as the argument describes. It does not end earlier faults.
+// Fault makes some requests fail. It does not end earlier faults.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
 	s.run(func() error {
@@ -68,8 +68,8 @@ func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop closes the connections of the next requests of a route without a response. route and times are as in Fail. If
-// the connection was used before, net/http sends the request again, which counts as another request.
+// Drop closes the connections of the next requests of a route without a response. route and times are as in Fail. On a
+// reused connection, net/http sends the request again, which counts as another request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
@@ -78,8 +78,8 @@ func (s *Server) Drop(route string, times int) {
 // ClearFaults removes all faults. Requests that are delayed go on.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
-// ClientFrom returns a client with another IP address. The node counts requests separately for each address. ClientFrom
-// fails if the node was started with OnPort or OnListener, because the node then gets the real addresses of clients.
+// ClientFrom returns a client with another IP address. The node counts requests separately for each address. With
+// OnPort or OnListener it fails, because the node then gets the real addresses of clients.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -106,8 +106,8 @@ func (s *Server) Restart() {
 	})
 }
 
-// Crash ends the node like SIGKILL, and starts it again with the data that was stored. Connections break. A change
-// whose response was sent before the crash is not lost.
+// Crash ends the node like SIGKILL, and starts it again with the stored data. Connections break. A change with a
+// response before the crash is not lost.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {

@@ -10,7 +10,7 @@ import (
 )
 
 // Values of Error.Code that clients usually handle. The API specification lists all values. CodeNone means that the
-// body is not an API error, for example because a proxy sent it.
+// body is not an API error; it may come from a proxy.
 const (
 	CodeNone                = ""
 	CodeInvalidParameters   = "invalid_parameters"
@@ -77,7 +77,7 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// proxyBodyMax is the number of bytes to which Error.Message shortens a body that is not an API error.
+// proxyBodyMax is the maximum number of bytes of a foreign body (not an API error) in Error.Message.
 const proxyBodyMax = 200
 
 // readError converts an error response to an Error.

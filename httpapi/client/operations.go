@@ -24,7 +24,7 @@ const (
 	usagePath        = "/v1/account/usage"
 )
 
-// Filter has the parameters that all lists of rates have in common. Parameters that are zero are not sent.
+// Filter is the common parameters of all lists of rates. Zero parameters are not sent.
 type Filter struct {
 	Currency    string // three capital letters
 	Institution string // id of an institution
@@ -34,21 +34,21 @@ type Filter struct {
 	Cursor      int // number of items to skip
 }
 
-// BestQuery has the parameters of Client.Best. Currency and Operation are required.
+// BestQuery is the parameters of Client.Best. Currency and Operation are required.
 type BestQuery struct {
 	Filter
 	Operation Operation
 }
 
-// ConvertQuery has the parameters of Client.Convert. Currency, Operation and Amount are required.
+// ConvertQuery is the parameters of Client.Convert. Currency, Operation and Amount are required.
 type ConvertQuery struct {
 	Filter
 	Operation Operation
 	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
 }
 
-// HistoryQuery has the parameters of Client.History. Without From and To the range is the last seven days. If only one
-// of them is set, the node computes the other from it.
+// HistoryQuery is the parameters of Client.History. Without From and To the range is the last seven days. If one is
+// missing, the node computes it from the other.
 type HistoryQuery struct {
 	Filter
 	From, To string // inclusive, YYYY-MM-DD
@@ -80,7 +80,7 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	return result, err
 }
 
-// body is a response that has only the field data.
+// body is a response with only the field data.
 type body[T any] struct {
 	Data T `json:"data"`
 }
@@ -132,13 +132,13 @@ const pageLimitMax = 200
 // AllInstitutions iterates over all active institutions.
 //
 // All iterators of this package end after an error; the last pair is then a zero item and the error. They request one
-// page after the other. If the list changes in between, an item may occur twice or not at all. A node gives at most
-// 100,200 items of a list; if there are more, the iteration ends with an error.
+// page after the other. If the list changes in between, an item may occur twice or not at all. A node returns at most
+// 100,200 items of a list; beyond that the iteration ends with an error.
 func (c *Client) AllInstitutions(ctx context.Context, q Filter) iter.Seq2[Institution, error] {
 	return iterate(q, func(f Filter) (*Page[Institution], error) { return c.Institutions(ctx, f) })
 }
 
-// AllRates iterates over the rates that a filter selects.
+// AllRates iterates over the rates selected by a filter.
 func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
 	return iterate(q, func(f Filter) (*Page[Rate], error) { return c.Rates(ctx, f) })
 }
@@ -228,8 +228,8 @@ func (c *Client) RevokeKey(ctx context.Context, session, id string) error {
 	return c.do(ctx, &call{method: http.MethodDelete, path: keysPath + "/" + url.PathEscape(id), secret: session, idempotent: true}, nil)
 }
 
-// Usage returns the limits of the account to which secret belongs. secret is a session token or an API key; "" stands
-// for Config.Key. The request does not count against the limits.
+// Usage returns the limits of an account. secret is its session token or an API key; "" stands for Config.Key. The
+// request does not count against the limits.
 func (c *Client) Usage(ctx context.Context, secret string) (*Usage, error) {
 	return send[*Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: cmp.Or(secret, c.config.Key), idempotent: true})
 }

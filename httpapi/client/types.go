@@ -8,7 +8,7 @@ import (
 // QuoteCurrency is the currency of all rates.
 const QuoteCurrency = "DOP"
 
-// Operation is what the caller does with foreign currency.
+// Operation is the caller's operation with foreign currency.
 type Operation string
 
 // Operations.
@@ -17,7 +17,7 @@ const (
 	Sell Operation = "sell" // the caller sells; Rate.Buy applies
 )
 
-// Channel is where a rate applies, such as at a branch or online.
+// Channel is the place where a rate applies, such as a branch or online.
 type Channel string
 
 // Channels.
@@ -29,7 +29,7 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Kind distinguishes rates at which institutions trade from reference rates.
+// Kind is commercial (institutions trade at the rate) or reference.
 type Kind string
 
 // Kinds.
@@ -86,7 +86,7 @@ type Currency struct {
 	CurrentQuoteCount int    `json:"currentQuoteCount"` // rates that have not expired
 }
 
-// InstitutionInfo has the common fields of Institution and InstitutionDetail.
+// InstitutionInfo is the common fields of Institution and InstitutionDetail.
 type InstitutionInfo struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -110,7 +110,7 @@ type InstitutionDetail struct {
 	Rates []Rate `json:"rates"`
 }
 
-// HistoryEntry is the rate that was the newest at the end of a day.
+// HistoryEntry is the newest rate at the end of a day.
 type HistoryEntry struct {
 	Date          string        `json:"date"` // YYYY-MM-DD, of Santo Domingo
 	InstitutionID string        `json:"institutionId"`
@@ -155,8 +155,7 @@ type Ranking struct {
 	Operation Operation `json:"operation"`
 }
 
-// Decimal is a decimal number as text, as the node wrote it: 59.30. Calculate with Rat or a decimal library, never
-// with a float.
+// Decimal is a decimal number as the node's text: 59.30. Calculate with Rat or a decimal library, never with a float.
 type Decimal string
 
 // Rat returns the exact value, or 0 if the text is not a number.
@@ -193,13 +192,13 @@ type Key struct {
 	LastUsedAt *time.Time `json:"lastUsedAt"`
 }
 
-// NewKey is a new key with its secret, which the node does not show again.
+// NewKey is a new key with its secret. The node does not show the secret again.
 type NewKey struct {
 	Key
 	Secret string `json:"secret"`
 }
 
-// Window is the state of a quota window, which is a day or a minute.
+// Window is the state of a quota window: a day or a minute.
 type Window struct {
 	Limit     int       `json:"limit"`
 	Remaining int       `json:"remaining"`

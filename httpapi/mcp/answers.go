@@ -18,7 +18,7 @@ const (
 	notice        = "Rates are informational and may change." // a sentence of the terms of use
 )
 
-// finish adds to a result what every answer must be shown with.
+// finish adds the obligatory notices to a result.
 func (s *Server) finish(text *strings.Builder, data map[string]any) result {
 	attribution := "Source: tasard, " + s.client.BaseURL()
 	data["quoteCurrency"], data["attribution"], data["notice"] = client.QuoteCurrency, attribution, notice
@@ -34,13 +34,13 @@ func (in *arguments) filter(limit int) client.Filter {
 	return client.Filter{Currency: in.Currency, Institution: in.Institution, Channel: in.Channel, Kind: in.Kind, Limit: cmp.Or(in.Limit, limit)}
 }
 
-// offer is one rate of one institution, with the converted amount if there is one.
+// offer is one rate of one institution, perhaps with a converted amount.
 type offer struct {
 	Institution   string          `json:"institution"`
 	InstitutionID string          `json:"institutionId"`
 	Channel       client.Channel  `json:"channel"`
 	Kind          client.Kind     `json:"kind"`
-	Rate          client.Decimal  `json:"rate"` // the side that applies to the operation
+	Rate          client.Decimal  `json:"rate"` // the side for the operation
 	AmountDOP     client.Decimal  `json:"amountDop,omitempty"`
 	Compra        *client.Decimal `json:"compra"`
 	Venta         *client.Decimal `json:"venta"`
@@ -113,7 +113,7 @@ func (s *Server) offers(ctx context.Context, in *arguments, items []client.Conve
 	return s.finish(&text, data), nil
 }
 
-// row is the rate that was the newest at the end of a day.
+// row is the newest rate at the end of a day.
 type row struct {
 	Date          string          `json:"date"`
 	InstitutionID string          `json:"institutionId"`
@@ -206,7 +206,7 @@ func (s *Server) institutions(ctx context.Context, in *arguments) (result, error
 	return s.finish(&text, map[string]any{"institutions": list}), nil
 }
 
-// hint says why a result is empty: what the node knows of the currency and the institution that were asked for.
+// hint explains an empty result: the node's data about the requested currency and institution.
 func (s *Server) hint(ctx context.Context, in *arguments) (string, error) {
 	text := ""
 	if in.Currency == client.QuoteCurrency {

@@ -21,10 +21,10 @@ import (
 const (
 	messageBytesMax = 64 << 10         // size of a message from a client
 	callTimeout     = 45 * time.Second // of a tool call, with retries; MCP clients usually wait a minute
-	drainTimeout    = 30 * time.Second // longest wait for open requests at the end of a stream
+	drainTimeout    = 30 * time.Second // maximum wait for open requests at the end of a stream
 )
 
-// instructions tell the model how to use the tools.
+// instructions explain the tools to the model.
 const instructions = `Exchange rates of the Dominican Republic, as banks, savings associations and exchange houses publish them, and the official reference rate.
 All rates are Dominican pesos (DOP) for one unit of foreign currency. operation is what the user does: buy = the user buys foreign currency (the venta of the institution applies),
 sell = the user sells it (the compra applies). Amounts are in foreign currency, as decimal text. Use the amounts as they are given and don't calculate them again.
@@ -36,7 +36,7 @@ type Server struct {
 	protocol *sdk.Server
 }
 
-// New returns a server with all tools, which asks a node with c.
+// New returns a server with all tools. It requests data from a node with c.
 func New(c *client.Client, version string) *Server {
 	s := &Server{c, sdk.NewServer(
 		&sdk.Implementation{Name: "tasard", Title: "Dominican exchange rates", Version: version, WebsiteURL: c.BaseURL()},
@@ -90,16 +90,16 @@ func (s *Server) explain(err error) error {
 	return err
 }
 
-// Handler serves the tools over streamable HTTP, to clients that name a loopback address or localhost as their host.
+// Handler serves the tools over streamable HTTP, to clients that use a loopback address or localhost as the host.
 func (s *Server) Handler() http.Handler {
 	return http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.protocol }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
 	}))
 }
 
-// Serve serves one client, which sends a message on each line of in. A line that is not a message is answered with an
-// error, and Serve goes on. It returns nil when in has ended and all requests are answered. If ctx is done before, it
-// returns an error. A read from standard input cannot be interrupted, so it then goes on in the background.
+// Serve serves one client, with one message in each line of in. It answers a malformed line with an error and
+// continues. It returns nil when in has ended and all requests are answered. If ctx ends first, it returns an error. A
+// read from standard input cannot be interrupted, so it continues in the background.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{ctx: ctx, in: bufio.NewReaderSize(in, messageBytesMax), out: out, answered: make(chan struct{}, 1)}
 	err := s.protocol.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(l), Writer: l, MaxLineLength: messageBytesMax})

@@ -8,21 +8,20 @@ import (
 )
 
 const (
-	repeatInterval = 10 * time.Second // shortest time between two lines about the same error of requests
-	repeatKeysMax  = 16               // largest number of different errors; further ones count as one
+	repeatInterval = 10 * time.Second // minimum time between two lines about the same error
+	repeatKeysMax  = 16               // maximum number of different errors; further ones count as one
 	requestAttr    = "requestId"      // the attribute that marks a record about one request
 )
 
-// repeatLimiter is a slog.Handler that logs the same error of many requests at most once in repeatInterval, with the
-// attribute repeated: how many such records it has left out before this one. Otherwise a full disk, for example, would
-// cause a line for each request. Errors are the same if they differ only in the id of the request. All other records
-// pass.
+// repeatLimiter is a slog.Handler. It logs equal errors of requests at most once in repeatInterval, so that a full
+// disk, for example, does not cause a line for each request. Errors are equal if they differ only in the id of the
+// request. The attribute repeated is the number of records omitted since the previous line. All other records pass.
 type repeatLimiter struct {
 	slog.Handler
 	recent *recentErrors
 }
 
-// recentErrors has the errors that were logged, by their text. Derived handlers share it.
+// recentErrors holds the logged errors by text. Handlers from WithAttrs and WithGroup share it.
 type recentErrors struct {
 	mu     sync.Mutex
 	errors map[string]recentError
@@ -60,7 +59,7 @@ func (l *repeatLimiter) Handle(ctx context.Context, record slog.Record) error {
 	return l.Handler.Handle(ctx, record)
 }
 
-// note reports whether a record must be left out, and otherwise how many were left out before it.
+// note counts an error. If the record must be logged, it returns the number of equal records omitted before it.
 func (e *recentErrors) note(key string, now time.Time) (repeated int, leaveOut bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
