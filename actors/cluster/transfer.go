@@ -73,11 +73,14 @@ func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 }
 
 func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.Report, error) {
-	conn, r, err := c.transport.request(ctx, name, address, kindLogRequest)
+	conn, r, err := c.transport.dial(ctx, name, address)
 	if err != nil {
 		return wal.Report{}, err
 	}
 	defer c.transport.end(conn)
+	if _, err := conn.Write(encodeMessage(kindLogRequest, nil)); err != nil {
+		return wal.Report{}, err
+	}
 	return receiveLog(&c.config, timedReader{conn, r})
 }
 

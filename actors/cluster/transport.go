@@ -562,19 +562,6 @@ func (t *transport) answerHeartbeat(conn net.Conn) error {
 	return err
 }
 
-// request sends a request to a node.
-func (t *transport) request(ctx context.Context, name, address string, kind byte) (net.Conn, *bufio.Reader, error) {
-	conn, r, err := t.dial(ctx, name, address)
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, err = conn.Write(encodeMessage(kind, nil)); err != nil {
-		t.end(conn)
-		return nil, nil, err
-	}
-	return conn, r, nil
-}
-
 // close closes all connections.
 func (t *transport) close() {
 	_ = t.listener.Close() // it is closed even then
