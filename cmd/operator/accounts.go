@@ -224,8 +224,8 @@ func (r *invocation) clusterStatus() *cobra.Command {
 		Short: "Show all nodes as this one sees them",
 		Long: `status shows for each node whether it is reachable, how many records of the log it lacks, and which node leads. A
 member whose copy of the log is incomplete does not count for a majority. After a start it catches up within seconds;
-if it does not, its files are damaged: stop it, move the directory stream in its data directory away, and start it;
-never two nodes at once. When nodes do not see each other, ask each of them. Without a majority status exits with 69.`,
+if it does not, its files are damaged: stop it, keep a copy of its data directory, empty it, and start it; never two
+nodes at once. When nodes do not see each other, ask each of them. Without a majority status exits with 69.`,
 		Example: `  tasard admin cluster status --data ./data
   tasard admin cluster status --data ./data --json`,
 		Run: func(ctx context.Context, _ []string) error {
