@@ -46,7 +46,7 @@ func CheckLifetime(text string) error {
 	return nil
 }
 
-// The entries of a catalogue file, where they differ from those of the catalogue.
+// Entries of a catalogue file, with only the fields that differ from the catalogue.
 type (
 	currencyEntry struct {
 		Currency
@@ -59,7 +59,7 @@ type (
 	}
 )
 
-// catalogueFile is a catalogue file that is being read. The methods report the problems of an entry at a place.
+// catalogueFile is a catalogue file during reading. The methods report the problems of an entry at a place.
 type catalogueFile struct {
 	jsonfile.Problems
 }

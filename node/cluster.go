@@ -276,9 +276,9 @@ func (o *Cluster) warn(c *Config) {
 // joinError is an error that keeps a node out of its cluster. The node has changed nothing.
 type joinError struct{ error }
 
-// A node that joins a cluster listens for clients when it is ready, because a client whose connection is refused uses
-// another node, but an error response may be passed on to its user. Without a majority of members it cannot become
-// ready soon, and listens after listenDelayMin. In any case it listens after listenDelayMax.
+// A node that joins a cluster listens for clients when it is ready. Until then clients get a refused connection and use
+// another node, while an error response might reach their users. Without a majority the node is not ready soon, so it
+// listens after listenDelayMin. In any case it listens after listenDelayMax.
 const (
 	listenDelayMin     = 500 * time.Millisecond
 	listenDelayMax     = 5 * time.Second

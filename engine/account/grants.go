@@ -8,15 +8,16 @@ import (
 )
 
 // DayGranted is the grant of a day: the first lease of that day for each account of a shard, in one event. An account
-// spends it without an event of its own. Its next event of the day includes the grant (Leased.Count, Returned.Granted);
-// after a crash an account without such an event counts the grant as spent, also if it is created later that day: the
-// log does not say which accounts a process that crashed had.
+// spends it without an event of its own. The account's next event of the day includes the grant (Leased.Count,
+// Returned.Granted). After a crash, an account without such an event counts the grant as spent. This holds even for
+// accounts created later that day, because the log does not tell which accounts the crashed process had.
 type DayGranted struct {
-	Shard, Shards uint64 // the accounts whose number modulo Shards is Shard
+	Shard, Shards uint64 // for accounts with account number modulo Shards == Shard
 	Day           engine.Date
 	Size          int
 	Monotonic     time.Duration // of the decision
-	// TakenBack ends the grant, at a clean stop: each account that has used it has an event that includes it.
+	// TakenBack ends the grant at a clean stop. Then each account that has used the grant has an event that includes
+	// it.
 	TakenBack bool
 }
 
@@ -28,16 +29,16 @@ type DayGrant struct {
 	Until         time.Duration // monotonic time of the next grant for the same accounts; 0 = none yet
 }
 
-// DayGrants are the grants of a log. The value is immutable. Grants of this process can be used; those of earlier
-// processes may have been spent.
+// DayGrants are the grants of a log. The value is immutable. Only grants of this process can be used, because grants of
+// earlier processes may have been spent.
 type DayGrants struct {
 	Grants      []DayGrant  // in the order of the log
 	ClosedUntil engine.Date // grants of this day and earlier days may be missing
-	own         int         // the last so many are of this process
-	ended       bool        // no account may begin to use a grant
+	own         int         // number of grants of this process, at the end of Grants
+	ended       bool        // accounts may no longer begin to use a grant
 }
 
-// dayGrantsMax is the number of days for which the grants of a shard are kept.
+// dayGrantsMax is the number of days with kept grants in a shard.
 const dayGrantsMax = daysKept
 
 // Apply returns the grants after an event. own says that this process decided the event.
@@ -85,15 +86,15 @@ func (d *DayGrants) dropOldest(shard, shards uint64) {
 	d.drop(func(g DayGrant) bool { return g.Shard == shard && g.Shards == shards && g.Day == oldest })
 }
 
-// Covers reports whether there is a grant of a day for an account, of whichever process.
+// Covers reports whether any process made a grant of a day for an account.
 func (d *DayGrants) Covers(account uint64, day engine.Date) bool {
 	size, _ := d.find(account, day)
 	return size > 0 || day <= d.ClosedUntil
 }
 
-// find returns the size of the grant of a day for an account, and whether the account can use it. It can if this
-// process made the grant, after all other grants for the account: an older one of this process may only be used by
-// those who have begun. If several processes with other numbers of shards made grants, it returns the largest.
+// find returns the size of the grant of a day for an account, and whether the account can use it. It can use the newest
+// grant for the account if this process made it. With older grants of this process, accounts may only continue. If
+// several processes with different numbers of shards made grants, it returns the largest.
 func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool) {
 	newest := true
 	for i := len(d.Grants) - 1; i >= 0; i-- {
@@ -114,9 +115,9 @@ func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool
 	return size, usable && !d.ended
 }
 
-// isNewest reports whether the newest grant for an account is of a day. Only that grant is spent without an event. The
-// clock may be set back across midnight, and accounts go on with a day that is no longer the newest: if that needed no
-// event, a crash would forget what they spent in the last minute (spentMax).
+// isNewest reports whether the newest grant for an account is for this day. Only the newest grant is spent without an
+// event. After the clock was set back across midnight, accounts may continue with an older day. Without events for that
+// day, a crash would lose their requests of the last minute (spentMax).
 func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 	for i := len(d.Grants) - 1; i >= 0; i-- {
 		if g := &d.Grants[i]; account%g.Shards == g.Shard {
@@ -126,7 +127,7 @@ func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 	return false
 }
 
-// Earlier returns the grants as those of an earlier process, which ended at a monotonic time.
+// Earlier converts the grants of a process that ended at a monotonic time to grants of an earlier process.
 func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 	earlier := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil}
 	for i := range earlier.Grants {
@@ -137,15 +138,15 @@ func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 	return earlier
 }
 
-// End returns the grants without use for accounts that have not begun to use them.
+// End returns the grants, closed for accounts that have not begun to use them.
 func (d *DayGrants) End() *DayGrants {
 	ended := *d
 	ended.ended = true
 	return &ended
 }
 
-// Newest returns the day of the newest grant of this process, or 0. It can be taken back when no account can begin to
-// use it (End) and all accounts have returned their leases (Account.Return).
+// Newest returns the day of this process's newest grant, or 0. The grant can be taken back after End, when all accounts
+// have returned their leases (Account.Return).
 func (d *DayGrants) Newest() engine.Date {
 	if d.own == 0 {
 		return 0
@@ -153,8 +154,8 @@ func (d *DayGrants) Newest() engine.Date {
 	return d.Grants[len(d.Grants)-1].Day
 }
 
-// OfShard returns the grants that one of several shards has to keep: its own, and the first shard those of an earlier
-// process with another number of shards.
+// OfShard returns the grants to be stored by one of several shards: its own. The first shard also stores grants of
+// earlier processes with another number of shards.
 func (d *DayGrants) OfShard(shard, shards uint64) DayGrants {
 	return DayGrants{ClosedUntil: d.ClosedUntil, Grants: slices.DeleteFunc(slices.Clone(d.Grants), func(g DayGrant) bool {
 		return g.Shards == shards && g.Shard != shard || g.Shards != shards && shard != 0
@@ -168,8 +169,8 @@ func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
 	})
 }
 
-// spentMax returns an upper bound of the requests that an account may have spent of grants in the minute before now, of
-// days for which it has no event. An event of the day would include the grant.
+// spentMax returns an upper bound of an account's requests spent from grants in the minute before now. It considers
+// only days without an event, because an event of the day would include the grant.
 func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration) (sum int) {
 	for _, g := range d.Grants {
 		if account%g.Shards == g.Shard && days.find(g.Day) == nil && (g.Until == 0 || now-g.Until < MinuteSpan) {
@@ -179,8 +180,8 @@ func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration)
 	return sum
 }
 
-// chargeEarlierGrant counts the grant of a day as spent if an earlier process made it and the log has no event of the
-// account since. It counts the whole grant, because the quota may have been larger when the account spent it.
+// chargeEarlierGrant counts an earlier process's grant of a day as spent if the log has no later event of the account.
+// It counts the whole grant, because the quota may have been larger when the account spent it.
 func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
 	if grants == nil || a.days.newest() >= day || len(a.days.counts) >= daysKept || grants.ofThisProcess(a.id, day) {
@@ -191,7 +192,7 @@ func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	}
 }
 
-// takeGrant gives the account the grant of a day, if there is one that it can use and has not.
+// takeGrant gives the account the grant of a day, if it can use one and has not done so.
 func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
 	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.leasePending {
@@ -202,12 +203,12 @@ func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	}
 }
 
-// closedDay reports whether requests can no longer be charged to a day, because its counts are gone.
+// closedDay reports whether a day no longer accepts charges, because its counts were dropped.
 func (a *Account) closedDay(day engine.Date, policy QuotaPolicy) bool {
 	return a.days.closed(day) || policy.Grants != nil && day <= policy.Grants.ClosedUntil && a.days.newest() < day
 }
 
-// ResumeGrants completes Resume with the grants of the log: in the last minute the account may have spent them.
+// ResumeGrants completes Resume with the grants of the log, which the account may have spent in the last minute.
 func (a *Account) ResumeGrants(now ClockReading, grants *DayGrants) {
 	a.minute.restored += grants.spentMax(a.id, &a.days, now.Monotonic)
 }

@@ -50,7 +50,7 @@ type Service interface {
 	KeyUsage(key Digest) (QuotaResult, error)
 }
 
-// Operator has the actions of an operator on accounts. An argument by is the operator's name, for the log.
+// Operator is the actions of an operator on accounts. The argument by is the operator's name, for the log.
 type Operator interface {
 	ListAccounts() ([]Summary, error)
 	ShowAccount(id uint64) (Record, QuotaResult, error)
@@ -59,8 +59,8 @@ type Operator interface {
 	SetAccountQuota(id uint64, quota Quota, by string) error
 	Announce(requiredAt time.Time, by string) (KeyPolicy, error)
 	WithdrawAnnouncement(by string) error
-	// UnlockLogin lets the owner of an address log in again, after others have used up the limits of the address or those
-	// of all addresses.
+	// UnlockLogin lets the owner of an address log in again after others have used up limits of the address or of all
+	// addresses.
 	UnlockLogin(email EmailID, by string) error
 }
 

@@ -6,9 +6,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is the part of an account that its events determine, in the form that a snapshot stores. It does not say how
-// many requests of the quota leases (parts of the daily quota, each taken with one event) are spent; a restart counts
-// all as spent.
+// State is the logged part of an account, in the form of a snapshot. It does not contain the spent requests of quota
+// leases (parts of the daily quota, each taken with one event); after a restart all count as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // sorted by day
@@ -22,8 +21,8 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests that were admitted since a quota lease was taken or returned. With
-// this bound no minute has more requests than the limit, even after a crash.
+// LeaseState gives an upper bound of the requests admitted since a quota lease was taken or returned. With this bound
+// no minute exceeds its limit, even after a crash.
 //
 // Without a cluster there is a LeaseState for each recent lease. At the monotonic time Monotonic
 // (ClockReading.Monotonic, a monotonic clock) Count requests were leased. Unspent is the number of unspent requests
@@ -56,7 +55,7 @@ func (a *Account) State() State {
 	return s
 }
 
-// Restore returns the account of a snapshot. Then the newer events must be applied, and Resume called.
+// Restore returns the account of a snapshot. Then apply the newer events and call Resume.
 func Restore(state State) *Account {
 	a := new(Account)
 	r := &state.Record

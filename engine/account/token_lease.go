@@ -2,34 +2,34 @@ package account
 
 import "time"
 
-// A quota lease is a part of an account's daily quota that a node takes with one event in the log and then spends in
-// memory. These are the parameters of quota leases in a cluster.
+// Parameters of quota leases in a cluster. (A quota lease is a part of the daily quota, taken with one event in the log
+// and spent in memory.)
 const (
-	// leaseTargetSpan is the time that a lease should last at the account's request rate.
+	// leaseTargetSpan is the intended duration of a lease at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the number of requests in the last minute from which on a lease is renewed before it is used up.
-	// Otherwise the next request waits for the log, and is rejected while the log has no leader. An account with fewer
-	// requests would return its lease before the next one.
+	// earlyRenewalMin is the number of requests in the last minute at which a lease is renewed before it is used up.
+	// Without early renewal the next request waits for the log, and is rejected while the log has no leader. An account
+	// with fewer requests would return its lease before the next one.
 	earlyRenewalMin = int(MinuteSpan / idleReturnAfter)
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
-	// spentReturnMin is the size of the smallest spent lease that is returned. After the return other nodes stop
-	// counting the lease.
+	// spentReturnMin is the minimum size of a spent lease that is returned. After the return other nodes stop counting
+	// the lease.
 	spentReturnMin = 8
 )
 
-// tokenLease has the requests (tokens) that this node of a cluster may spend, and the rate at which it spends them.
+// tokenLease holds the requests (tokens) that this node of a cluster may spend, and their rate of spending.
 type tokenLease struct {
 	tokens        int
 	until         time.Duration // monotonic time (ClockReading.Monotonic) after which the tokens are void
 	untilWall     time.Time     // the same in wall clock time, because monotonic time stops while the machine is suspended
-	renewing      int           // unspent tokens that the lease being written to the log includes
+	renewing      int           // unspent tokens included in the lease being written to the log
 	returnPending bool          // a return is being written to the log
 	rate          spendRate
-	previousRate  spendRate // rate before the lease that is being written to the log
+	previousRate  spendRate // rate before the lease being written to the log
 }
 
-// tokens returns the requests that this node of a cluster may spend. Without a cluster no account needs a tokenLease.
+// tokens returns the account's tokenLease on this node of a cluster. Without a cluster there is none.
 func (a *Account) tokens() *tokenLease {
 	if a.ownTokens == nil {
 		a.ownTokens = new(tokenLease)
@@ -37,22 +37,22 @@ func (a *Account) tokens() *tokenLease {
 	return a.ownTokens
 }
 
-// spendRate counts the requests that were spent since the last NextLease.
+// spendRate counts the requests spent since the last NextLease.
 type spendRate struct {
-	since time.Duration // monotonic time at which NextLease last returned a lease
+	since time.Duration // monotonic time of the last lease from NextLease
 	size  int           // size of the lease
 	spent int           // requests spent since the newest NextLease
 }
 
-// nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the size of
-// the last lease, and at most maximum.
+// nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the last
+// lease, and at most maximum.
 func (r spendRate) nextSize(now time.Duration, maximum int) int {
 	span := max(time.Second, now-r.since)
 	expected := (r.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
 	return max(1, min(expected, 2*r.size, maximum))
 }
 
-// spendable returns the number of requests of a day that may be admitted without another lease.
+// spendable returns the number of a day's requests that may be admitted without another lease.
 func (a *Account) spendable(count dayCount, now ClockReading) int {
 	switch {
 	case a.node == 0:
@@ -63,10 +63,9 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokens().tokens, count.unspent())
 }
 
-// nextClusterLease returns the event of the next lease in a cluster, or nil if none is needed or possible. The size of
-// the lease depends on the rate of the account's requests. If other nodes have leases too, it is at most half of the
-// requests that the minute window has left. Tokens that have become void are leased again first, without another charge
-// to the day.
+// nextClusterLease returns the event of the next lease in a cluster, or nil if none is needed or possible. Its size
+// depends on the account's request rate. While other nodes have leases, it is at most half of the minute window's
+// remaining requests. Void tokens are leased again first, without another charge to the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.closedDay(day, policy) {
@@ -95,8 +94,8 @@ func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy Quota
 	}, digest, now)
 }
 
-// leaseSize returns the number of requests that should be spendable after the next lease. limit is that of the minute.
-// With a LeaseSize of 1 each request is written to the log.
+// leaseSize returns the intended number of spendable requests after the next lease. limit is the minute's limit. With a
+// LeaseSize of 1 each request is written to the log.
 func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, waiting int) int {
 	free := limit - a.minute.count() - a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	maximum := max(1, policy.LeaseSize)
@@ -106,9 +105,8 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 	return max(a.tokens().rate.nextSize(now.Monotonic, maximum), min(waiting, free))
 }
 
-// fairLease returns the maximum number of requests that this node may lease in addition to those that it can still
-// spend. If no other node has a lease, the maximum may be more than the minute window has left, because Usage enforces
-// the minute limit.
+// fairLease returns the maximum number of additional requests that this node may lease. Without leases of other nodes,
+// it may exceed the minute window's remaining requests, because Usage enforces the minute limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	if others == 0 {
@@ -126,9 +124,8 @@ func (a *Account) applyNodeLease(e *Leased, granted int) {
 	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
 }
 
-// NextReturn returns the event that returns the lease of an account without recent requests, so that other nodes can
-// lease those requests. It returns nil if there is no need. In a cluster it should be called every few seconds. The
-// caller must then call Apply or AbortReturn.
+// NextReturn returns the event that returns an idle account's lease, so that other nodes can lease its requests, or nil
+// if there is no need. Call it every few seconds in a cluster. The caller must then call Apply or AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokens().returnPending || now.Monotonic-a.leaseAskedAt < idleReturnAfter {
 		return nil
@@ -143,7 +140,7 @@ func (a *Account) NextReturn(now ClockReading) *Returned {
 	return a.Return(now)
 }
 
-// AbortReturn must be called if a return will not become durable. Its requests can then be leased again.
+// AbortReturn must be called if a return will not become durable. The requests can then be leased again.
 func (a *Account) AbortReturn(e *Returned) {
 	a.tokens().returnPending = false
 	if count := a.days.find(e.Day); count != nil {

@@ -75,7 +75,7 @@ func (s *Server) Drop(route string, times int) {
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
 }
 
-// ClearFaults removes all faults. Requests that are delayed go on.
+// ClearFaults removes all faults. Delayed requests continue.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
 // ClientFrom returns a client with another IP address. The node counts requests separately for each address. With
@@ -128,8 +128,7 @@ func (s *Server) Snapshot() (state *State) {
 	return state
 }
 
-// Restore restarts the node with the data, the time and the position of the random source that Snapshot has saved in a
-// State.
+// Restore restarts the node with the data, the time and the position of the random source in a State from Snapshot.
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -145,9 +144,8 @@ func (s *Server) Restore(state *State) {
 	})
 }
 
-// restart ends all connections, stops the node and starts it with data. If abrupt is false, it first makes the clients
-// close their idle connections: a client would otherwise send its next request over a connection that the node has
-// closed.
+// restart ends all connections, stops the node and starts it with data. Unless abrupt, it first makes the clients close
+// their idle connections; otherwise a client would send its next request over a closed connection.
 func (n *Node) restart(abrupt bool, data func() journalData) error {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
@@ -165,7 +163,7 @@ func (n *Node) restart(abrupt bool, data func() journalData) error {
 	return nil
 }
 
-// Announce announces that requests need an API key from requiredAt on. requiredAt must be at least 14 days ahead.
+// Announce announces that requests need an API key from requiredAt, at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -174,7 +172,7 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code that was sent to an e-mail address.
+// Code returns the newest login code sent to an e-mail address.
 func (n *Node) Code(email string) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {
@@ -201,9 +199,9 @@ func (s *Server) Key() string {
 	return s.KeyOf("")
 }
 
-// KeyOf creates an API key for the account with an e-mail address. If there is no such account, it creates the account.
-// An account has at most two active keys. Each call requests a login code, so the clock must advance by a minute
-// between two calls for one address.
+// KeyOf creates an API key for the account of an e-mail address, and creates the account if necessary. An account has
+// at most two active keys. Each call requests a login code, so the clock must advance by a minute between two calls for
+// one address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -233,7 +231,7 @@ func (s *Server) Keys(count int) (keys []string) {
 	return keys
 }
 
-// generatedEmail returns the e-mail address that Key uses for the account with an index. Indexes begin with 0.
+// generatedEmail returns Key's e-mail address for the account with an index, from 0.
 func generatedEmail(index int) string { return fmt.Sprintf("key-%d@apitest.example", index+1) }
 
 // signUp logs in with an e-mail address and creates a key. The first login creates the account. Each index has its own

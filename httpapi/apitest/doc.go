@@ -1,5 +1,5 @@
-// Package apitest starts a whole node inside a test, like net/http/httptest starts a server. The node is a real
-// one, with actors, handlers and a journal, which is in memory. It has controls for time, data and failures.
+// Package apitest starts a whole node inside a test, like net/http/httptest starts a server. The node is a real one,
+// with actors, handlers and an in-memory journal. It has controls for time, data and failures.
 //
 //	func TestMyClient(t *testing.T) {
 //		srv := apitest.Start(t, apitest.Seed("standard"))
@@ -39,8 +39,8 @@
 //
 // # Limits
 //
-// The node enforces quotas only with Limits or Quota, and requires API keys only with KeysRequired. Restart loses what
-// a node keeps only in memory: login codes, and the counts of requests without a key.
+// The node enforces quotas only with Limits or Quota, and requires API keys only with KeysRequired. A Restart loses
+// data in memory: login codes, and the counts of requests without a key.
 //
 // # Where to start reading
 //

@@ -19,21 +19,21 @@ import (
 // Fault makes requests fail. If several faults match a request, only the first one affects it.
 type Fault struct {
 	// Route is a path, such as "/v1/rates/best", or a method and a path, such as "POST /v1/account/codes". A segment in
-	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request. A route that the node does not
-	// have is an error.
+	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request. An unknown route is an
+	// error.
 	Route string
-	// Status is the status of an error response that replaces the real response: 429, 500 or 503. 0 = the real response.
+	// Status is the status of an error response in place of the real one: 429, 500 or 503. 0 = the real response.
 	Status int
 	// Code is the value of error.code in the JSON body of the error response. It must belong to Status. "" = rate_limited,
 	// internal_error or data_unavailable.
 	Code engine.Code
 	// RetryAfter is the header Retry-After of a response with status 429 or 503. 0 = 1 s.
 	RetryAfter time.Duration
-	// Delay is how long the request waits before it is executed, in real time.
+	// Delay is the wait before the request is executed, in real time.
 	Delay time.Duration
 	// Drop closes the connection without a response. The request is executed.
 	Drop bool
-	// Times is how many requests the fault affects. 0 = all, until ClearFaults.
+	// Times is the number of affected requests. 0 = all, until ClearFaults.
 	Times int
 }
 
@@ -75,8 +75,8 @@ func faultErrors() map[int][]engine.Error {
 	}
 }
 
-// checkRoute returns an error if the node has no route like Fault.Route. Otherwise the fault would never make a request
-// fail, and a test would pass without it.
+// checkRoute returns an error if the node has no route like Fault.Route. Otherwise the fault would have no effect, and
+// a test would pass without it.
 func (n *Node) checkRoute(route string) error {
 	method, path, hasMethod := strings.Cut(route, " ")
 	if !hasMethod {
@@ -96,7 +96,7 @@ func (n *Node) checkRoute(route string) error {
 		route, strings.Join(httpapi.Routes(), ", "))
 }
 
-// error returns the error with which the fault answers a request, or nil if Status or Code is unknown.
+// error returns the fault's error response, or nil for an unknown Status or Code.
 func (f *Fault) error() *engine.Error {
 	choices := faultErrors()[f.Status]
 	index := 0
@@ -123,7 +123,7 @@ func (f *Fault) matches(method, path string) bool {
 	return route == "" || matchesPath(route, path)
 }
 
-// matchesPath reports whether a path matches a pattern, in which a segment in braces matches any segment.
+// matchesPath reports whether a path matches a pattern. A segment in braces matches any segment.
 func matchesPath(pattern, path string) bool {
 	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(want, have, func(want, have string) bool {
@@ -133,7 +133,7 @@ func matchesPath(pattern, path string) bool {
 
 type faults struct {
 	mu      sync.Mutex
-	list    []*Fault      // Times is the number of requests that are left, 0 = all
+	list    []*Fault      // Times is the number of remaining requests, 0 = all
 	cleared chan struct{} // closed by clear, which makes a new one
 }
 
@@ -147,7 +147,7 @@ func (f *faults) add(fault Fault) error {
 	return nil
 }
 
-// clear removes all faults, also from the requests that they delay at the moment.
+// clear removes all faults, also from requests being delayed.
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,8 +158,7 @@ func (f *faults) clear() {
 	}
 }
 
-// take returns the first fault that affects a request, and counts the request. cleared is closed when the fault is
-// removed.
+// take returns the first fault for a request, and counts the request. cleared is closed when the fault is removed.
 func (f *faults) take(method, path string) (fault *Fault, cleared chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,23 +11,22 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// journalData is what a journal has stored at one time. It is immutable. The records that the snapshot includes are not
-// kept.
+// journalData is the contents of a journal at one time, without the records in the snapshot. It is immutable.
 type journalData struct {
-	records  [][]byte // those after the snapshot
-	sequence uint64   // number of the last record in the snapshot; 0 means that there is no snapshot
+	records  [][]byte // after the snapshot
+	sequence uint64   // number of the last record in the snapshot; 0 = no snapshot
 	snapshot []byte
 }
 
 func (d *journalData) last() uint64 { return d.sequence + uint64(len(d.records)) }
 
-// memoryJournal is an actors.Journal in memory. A record counts as durable when Append returns: a Crash keeps it.
+// memoryJournal is an actors.Journal in memory. A record is durable (a Crash keeps it) when Append returns.
 type memoryJournal struct {
 	mu   sync.Mutex
 	data journalData
 }
 
-// stored returns what the journal has stored.
+// stored returns the journal's contents.
 func (j *memoryJournal) stored() journalData {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -76,7 +75,7 @@ func (j *memoryJournal) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, e
 	return data.sequence, io.NopCloser(bytes.NewReader(data.snapshot)), data.sequence > 0, nil
 }
 
-// WriteSnapshot implements actors.Journal. It drops the records that the snapshot includes.
+// WriteSnapshot implements actors.Journal. It drops the records in the snapshot.
 func (j *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	var snapshot bytes.Buffer
 	if err := write(&snapshot); err != nil {
@@ -98,7 +97,7 @@ func (j *memoryJournal) DropBefore(uint64) error { return nil }
 // Close implements actors.Journal. The journal can still be read.
 func (j *memoryJournal) Close() error { return nil }
 
-// writeLog creates a log in a directory that is missing or empty, and opens it.
+// writeLog creates a log in a missing or empty directory, and opens it.
 func (d *journalData) writeLog(dir string) (*wal.Log, error) {
 	options := wal.Options{ReserveBytes: -1, Clock: Epoch} // -1: the free space is not checked
 	if d.sequence > 0 {

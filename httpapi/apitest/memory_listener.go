@@ -8,12 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// defaultClientAddr is the IP address from which requests of Node.Client seem to come. It is from a range that is
-// reserved for documentation (RFC 5737).
+// defaultClientAddr is the client address of Node.Client, from a range reserved for documentation (RFC 5737).
 func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
 
-// memoryListener is a listener without a network. Its connections are those of net.Pipe, which block only on channels.
-// testing/synctest can therefore tell when all goroutines of a test are blocked.
+// memoryListener is a listener without a network. Its connections come from net.Pipe and block only on channels, so
+// testing/synctest detects when all goroutines of a test are blocked.
 type memoryListener struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -20,8 +20,8 @@ import (
 	"github.com/tasard/tasard/node/core"
 )
 
-// Node is a complete node for tests. Its methods are safe for concurrent use. The controls (the methods of
-// Server, which change time and data and make requests fail) run one at a time.
+// Node is a complete node for tests. Its methods are safe for concurrent use. The controls (the methods of Server) run
+// one at a time.
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
@@ -36,7 +36,7 @@ type Node struct {
 	faults   faults
 	mailer   codeMailer
 	random   *lockedRandom
-	clients  []*http.Client // clients that ClientFrom has returned
+	clients  []*http.Client // results of ClientFrom
 	skipped  atomic.Int64   // nanoseconds by which Keys has advanced the monotonic clock
 
 	mu       sync.Mutex // held while a control runs
@@ -45,7 +45,7 @@ type Node struct {
 	closeErr error
 }
 
-// instance is one run of the node: the parts that a restart replaces.
+// instance is one run of the node: the parts replaced by a restart.
 type instance struct {
 	journal *memoryJournal
 	system  *actors.System
@@ -78,8 +78,8 @@ func Open(options ...Option) (*Node, error) {
 	return n, nil
 }
 
-// memoryHost is the host name of a node with a listener in memory. The error of any other client, "no such host", says
-// with it what to do.
+// memoryHost is the host name of a node with a listener in memory. It appears in the error of any other client ("no
+// such host") and tells what to do.
 const memoryHost = "use-the-client-of-the-node.tasard.test"
 
 // listen creates the listener and Node.Client.
@@ -99,7 +99,7 @@ func (n *Node) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// client returns a client that has the address clientAddr. It uses no encryption, even for https URLs.
+// client returns a client with the address clientAddr. It uses no encryption, even for https URLs.
 func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, clientAddr) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
@@ -118,7 +118,7 @@ func (n *Node) start(seed *seed) error {
 	return nil
 }
 
-// publishInitial applies to a new node the options that change its data: KeysRequired, Seed and Rates.
+// publishInitial applies the options that change the data of a new node: KeysRequired, Seed and Rates.
 func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
@@ -137,8 +137,8 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys makes API keys required now. Keys can be required only some time after an announcement, so requireKeys
-// sets the clock back while it announces them.
+// requireKeys makes API keys required now. An announcement must precede this by some time, so it announces them with
+// the clock set back.
 func (n *Node) requireKeys() error {
 	requiredAt := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
@@ -150,8 +150,8 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance opens an instance with what a journal has stored. It uses the package of a real node (node/core), but
-// with the clock and the middleware of this package.
+// openInstance opens an instance with a journal's contents. It uses package node/core, like a real node, but with the
+// clock and the middleware of this package.
 func (n *Node) openInstance(data journalData) error {
 	journal := &memoryJournal{data: data}
 	opened, err := core.Open(core.Config{
@@ -189,7 +189,7 @@ const (
 	accountShards = 2
 )
 
-// monotonic is the monotonic clock of the node, which is Clock, and what Keys has skipped. Steps back don't count.
+// monotonic is the node's monotonic clock: Clock plus the time skipped by Keys. Steps back don't count.
 func (n *Node) monotonic() time.Duration {
 	return n.Clock.Now().Sub(Epoch()) + time.Duration(n.skipped.Load())
 }

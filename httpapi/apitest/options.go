@@ -13,7 +13,7 @@ import (
 // Option configures the node of Start or Open.
 type Option func(*config)
 
-// config has the values that the options set.
+// config is the result of the options.
 type config struct {
 	seed         string
 	rates        []Rate
@@ -43,15 +43,13 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to the time of
-// the data set. "standard/v1" never changes. "standard" is its newest version. It begins at noon of 2 March 2026 in
-// Santo Domingo. Its institutions are made up; among them are one that stopped publishing three days ago (coral), one
-// that is inactive (ceiba) and one that publishes a single side (ozama). The example lists its rates. Their history
-// begins on 21 February.
+// Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to its time.
+// "standard/v1" never changes. "standard" is its newest version. It begins at noon of 2 March 2026 in Santo Domingo.
+// Its institutions are made up. Three of them are special: coral stopped publishing three days ago, ceiba is inactive,
+// and ozama publishes a single side. The example lists the rates. Their history begins on 21 February.
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
-// Rates publishes rates at the start, after those of the data set (Seed). If there are several Rates options, the rates
-// of all are published.
+// Rates publishes rates at the start, after the data set (Seed). Several Rates options add up.
 func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.rates, rates...) } }
 
 // At sets the time at which the clock starts. It does not change the times in a data set (Seed).
@@ -67,21 +65,21 @@ func OnPort() Option { return func(c *config) { c.onPort = true } }
 // OnListener accepts the connections of a listener. Node.Close closes the listener.
 func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
-// Catalogue sets the institutions, currencies and sources. The default is the catalogue of the data set (Seed). If
-// there is none, it is engine.DefaultCatalogue.
+// Catalogue sets the institutions, currencies and sources. The default is the data set's catalogue (Seed), or without
+// one engine.DefaultCatalogue.
 func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
 
-// ExtendCatalogue adds the institutions, currencies and sources of a catalogue file to those of the data set. name is
-// that of the file, for errors.
+// ExtendCatalogue adds a catalogue file (institutions, currencies and sources) to the data set. name is the file's
+// name, for errors.
 func ExtendCatalogue(name string, file []byte) Option {
 	return func(c *config) { c.extraName, c.extra = name, file }
 }
 
-// Lenient turns off four rules of validation: against values that jump, against values that are far from the market or
-// from the reference rate, and against equal buy and sell values. A zero, a buy value above the sell value and a value
-// outside the plausible range of the currency are still refused.
+// Lenient turns off four rules of validation: against jumps, against values far from the market or from the reference
+// rate, and against equal buy and sell values. A zero, a buy value above the sell value and a value outside the
+// currency's plausible range are still refused.
 func Lenient() Option {
 	return func(c *config) {
 		c.rules.JumpPermille, c.rules.MedianPermille, c.rules.ReferencePermille, c.rules.EqualSides = 1_000_000, 1_000_000, 0, true

@@ -9,12 +9,12 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Rate is a rate that an institution publishes. Buy and Sell are decimal numbers; "" = not published.
+// Rate is an institution's rate to publish. Buy and Sell are decimal numbers; "" = not published.
 type Rate struct {
 	Institution   string         `json:"institution"`
 	Currency      string         `json:"currency"`
-	Buy           string         `json:"buy"`  // compra: what the institution pays
-	Sell          string         `json:"sell"` // venta: what the institution charges
+	Buy           string         `json:"buy"`  // compra: the institution's buying price
+	Sell          string         `json:"sell"` // venta: the institution's selling price
 	Channel       engine.Channel `json:"channel"`
 	Kind          engine.Kind    `json:"kind"`
 	Source        string         `json:"source"`        // id of the source; "" = the institution's id and "-test"
@@ -30,8 +30,8 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes groups rates by source. The result has one engine.Refresh (the rates of one source at one time) for each
-// source, in the order in which the sources first occur.
+// refreshes groups rates by source, in order of appearance. The result has one engine.Refresh (a source's rates at one
+// time) for each source.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {
@@ -60,7 +60,7 @@ func parseDate(text string) (engine.Date, error) {
 	return engine.ParseDate(text)
 }
 
-// refusalError returns an error that lists the refused rates, or nil if there are none.
+// refusalError returns an error that lists the refused rates, or nil without any.
 func refusalError(receipt *engine.Receipt) error {
 	if len(receipt.Refused) == 0 {
 		return nil
@@ -71,7 +71,7 @@ func refusalError(receipt *engine.Receipt) error {
 		o := &r.Observation
 		detail := r.Detail
 		if hint := refusalHint(r.Reason); hint != "" {
-			detail, _, _ = strings.Cut(detail, ";") // what follows is for operators
+			detail, _, _ = strings.Cut(detail, ";") // the rest is for operators
 			detail += "; " + hint
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, detail))
@@ -82,7 +82,7 @@ func refusalError(receipt *engine.Receipt) error {
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
 
-// refusalHint returns what a test can do about a refused rate, or "".
+// refusalHint returns advice about a refused rate for the author of a test, or "".
 func refusalHint(reason engine.Reason) string {
 	switch reason {
 	case engine.UnknownInstitution, engine.UnknownCurrency:

@@ -31,7 +31,7 @@ type seedFile struct {
 	Publications []seedPublication `json:"said"`      // sorted by time
 }
 
-// seedPublication has the rates that a source published at one time.
+// seedPublication is the rates published by a source at one time.
 type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
@@ -77,8 +77,8 @@ func parseSeed(full string, data []byte) (*seed, error) {
 	return s, nil
 }
 
-// resolve sets the catalogue and the start time if no option has set them. It returns the data set of the option Seed,
-// or nil without this option.
+// resolve sets the catalogue and the start time unless options have set them. It returns the data set of the option
+// Seed, or nil.
 func (c *config) resolve() (*seed, error) {
 	var s *seed
 	if c.seed != "" {

@@ -1,6 +1,6 @@
 package apitest
 
-// TB has the methods of testing.TB that this package uses.
+// TB is the part of testing.TB used by this package.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -9,8 +9,8 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls: methods that change time, data or failures. A control that fails ends the test.
-// Within Node.Do there is no test: the control ends the function that Do has called.
+// Server is a Node with its controls: methods that change time, data or failures. A failed control ends the test.
+// Within Node.Do it ends Do's function instead.
 type Server struct {
 	*Node
 	t TB
@@ -56,8 +56,8 @@ func (n *Node) withLock(control func() error) error {
 	return control()
 }
 
-// Do calls f with a Server, for programs that are not tests. If a control of the Server fails, f ends there and Do
-// returns the error.
+// Do calls f with a Server, for programs that are not tests. A failed control of the Server ends f, and Do returns its
+// error.
 func (n *Node) Do(f func(s *Server)) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -72,11 +72,11 @@ func (n *Node) Do(f func(s *Server)) (err error) {
 	return nil
 }
 
-// controlError is the panic value of a control that fails within Do.
+// controlError is the panic value of a failed control within Do.
 type controlError struct{ error }
 
-// panicTB is the TB of a Server in Node.Do. Its Fatalf panics. It implements only Helper and Fatalf, because controls
-// call no other method of a TB.
+// panicTB is the TB of a Server in Node.Do. Its Fatalf panics. It implements only Helper and Fatalf, the methods called
+// by controls.
 type panicTB struct{ TB }
 
 // Helper implements TB.

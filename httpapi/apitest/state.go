@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// State is the data that a node had stored at one time. It is immutable. Any number of nodes can start from it
-// (FromState).
+// State is the stored data of a node at one time. It is immutable. Any number of nodes can start from it (FromState).
 type State struct {
 	data   journalData
 	clock  time.Time
@@ -18,8 +17,8 @@ type State struct {
 
 var errNilState = errors.New("the State is nil; use the result of Snapshot")
 
-// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the user of the process
-// can read the files.
+// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the process's user can
+// read the files.
 func (s *State) Write(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -109,13 +109,13 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// lines is standard input and output as the SDK reads and writes them. The SDK ends a stream at the first line that it
-// can't read, so lines keeps such lines from it and answers them itself. When the input ends, the SDK cancels open
-// requests, so lines holds the end back until all are answered: a script that sends requests from a file gets answers.
+// lines connects the SDK to standard input and output. It changes two behaviours of the SDK. The SDK ends a stream at
+// the first unreadable line, so lines answers such lines itself. The SDK cancels open requests at the end of the input,
+// so lines delays the end until all are answered. A script can thus send requests from a file.
 type lines struct {
 	ctx      context.Context
 	in       *bufio.Reader
-	rest     []byte        // of the line that Read returns
+	rest     []byte        // of the line being returned by Read
 	answered chan struct{} // one token after an answer
 
 	mu   sync.Mutex // held for out and open
@@ -149,7 +149,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// check returns the error with which a line must be answered, or 0. It counts requests.
+// check returns the error code for a malformed line, or 0. It counts requests.
 func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 	switch {
 	case tooLong:
@@ -176,7 +176,7 @@ func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 	return 0, ""
 }
 
-// refuse answers a line whose id is not known.
+// refuse answers a line without a known id.
 func (l *lines) refuse(code int, problem string) error {
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": problem}})
 	if err != nil {
@@ -207,7 +207,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // Close implements io.Closer: the caller of Serve closes its writer.
 func (l *lines) Close() error { return nil }
 
-// drain waits until all requests are answered, but not longer than drainTimeout or ctx.
+// drain waits until all requests are answered, drainTimeout has passed or ctx ends.
 func (l *lines) drain() {
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()

@@ -26,7 +26,7 @@ type arguments struct {
 	Limit       int
 }
 
-// parameter is a parameter of tools. rule says what a valid value is, to the model before a call and in an error.
+// parameter is a parameter of tools. rule describes a valid value, to the model before a call and in an error.
 type parameter struct {
 	name, rule, pattern string
 }
