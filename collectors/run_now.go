@@ -7,7 +7,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// RunReport is the result of RunNow. Its Observations are Report's, with the sides joined, as sent to the engine.
+// RunReport is the result of RunNow. Its Observations were sent to the engine: the two sides of a quote are in one
+// observation, even from two pages.
 type RunReport struct {
 	Report
 	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
@@ -17,7 +18,7 @@ type RunReport struct {
 // current slot if it has not been tried yet, otherwise to no slot. The next slot is not affected. RunNow waits for a
 // running try.
 //
-// The error is an *engine.Error: the source is unknown or disabled, or the collector does not run, or ends.
+// The error is an *engine.Error: the source is unknown or disabled, or the collector is not running.
 func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
 	r, found := c.find(id)
 	switch {
@@ -73,7 +74,7 @@ func (r *runner) report(a *attempt) RunReport {
 // the page with the other side could not be read.
 const NotPublished engine.Reason = "not_published"
 
-// fates returns the current quotes sent to the engine, without past days. A refused quote has its reason.
+// fates returns the engine's decision on each current quote, without past days. An accepted quote has no reason.
 func (o *publishOutcome) fates() map[quoteID]engine.Refusal {
 	fates := map[quoteID]engine.Refusal{}
 	for i := o.historyCount; i < len(o.refreshes); i++ {

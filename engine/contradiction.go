@@ -9,8 +9,9 @@ import (
 const byMarket = "market"
 
 // withdrawContradicted withdraws published rates that the market contradicts after the refresh, and quarantines them.
-// Otherwise a wrong value could stay first until it expires: one accepted when too few others were known, or one of an
-// institution that has been silent since. It also removes backfilled history repeated by the candidates.
+// Otherwise a wrong rate could stay the best one until it expires. Such a rate was accepted when too few other rates
+// were known, or its institution has published nothing since. If a candidate (observation being checked) repeats a
+// wrong value of a past day, its history row is removed too.
 func (v *validator) withdrawContradicted(decision *Decision) {
 	for i := range v.candidates {
 		v.withdrawPast(&v.candidates[i], decision)

@@ -29,7 +29,7 @@ func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time
 	return market
 }
 
-// ValidAt reports whether the view is still right at a time, if no snapshot has changed.
+// ValidAt reports whether the view is valid at a time. It does not know of newer snapshots.
 func (m *MarketView) ValidAt(now time.Time) bool { return validAt(now, m.from, m.changesAt) }
 
 // Currencies lists all currencies of the catalogue, including those without rates.

@@ -12,9 +12,10 @@ import (
 // damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest undamaged snapshot: the state after the record sequence. It verifies the file first. The
-// caller must close r. ok is false if there is no snapshot; the log then contains all records. Snapshot logs and skips
-// a damaged snapshot if the log contains all records after an older one. Otherwise it returns the *DamageError.
+// Snapshot returns the newest undamaged snapshot: the state after record number sequence. It verifies the file first.
+// The caller must close r. ok is false if there is no snapshot; the log then contains all records. If the log contains
+// all records after an older snapshot, Snapshot skips damaged newer ones and logs them. Otherwise it returns the
+// *DamageError.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
 	snapshots, closed := slices.Clone(l.snapshots), l.closed
@@ -43,10 +44,10 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 	return 0, nil, false, nil
 }
 
-// WriteSnapshot stores the output of write as the state after the record sequence, which must be on disk. It may run
-// concurrently with Append. The file gets its name only when it is complete and durable. Then all older snapshots
-// except the newest of them are removed. If an undamaged snapshot of that state exists, write is not called. After an
-// error of write and after ErrNoSpace the log can still be used. A failed disk operation is ErrPoisoned.
+// WriteSnapshot stores the output of write as the state after record number sequence, which must be on disk. It may run
+// concurrently with Append. The file gets its name only when it is complete and durable. Then only this snapshot and
+// the previous one are kept. If an undamaged snapshot of that state exists, write is not called. After an error of
+// write and after ErrNoSpace the log can still be used. A failed disk operation is ErrPoisoned.
 func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	l.snapshotMu.Lock()
 	defer l.snapshotMu.Unlock()

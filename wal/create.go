@@ -15,7 +15,7 @@ import (
 var ErrNotEmpty = errors.New("the directory is not empty")
 
 // Create creates a log in dir, which must be missing or empty. It locks dir meanwhile. The log begins with a snapshot
-// of the state after the record sequence, and contains no records yet. write writes the state; if sequence is 0, its
+// of the state after record number sequence, and contains no records yet. write writes the state; if sequence is 0, its
 // output is discarded.
 //
 // Create first writes and syncs a high-water mark for a log that ends at sequence. Every command refuses such a log

@@ -20,7 +20,7 @@ const (
 	snapshotBufferBytes  = 64 << 10
 )
 
-// snapshot is one snapshot file: the state after the record sequence.
+// snapshot is one snapshot file: the state after record number sequence.
 type snapshot struct {
 	sequence   uint64
 	path       string

@@ -48,8 +48,8 @@ type refusals struct {
 }
 
 const (
-	// refusedRecipientsMin is the number of recipients refused in a row at which the condition says that the server
-	// refuses every email. A few users mistype their address.
+	// refusedRecipientsMin: after so many refused recipients in a row, the condition says that the server refuses every
+	// email. Fewer refusals may be users who mistyped their address.
 	refusedRecipientsMin = 3
 	// retryAfter is the RetryAfter of Send's errors.
 	retryAfter = 30 * time.Second
@@ -204,7 +204,7 @@ func (m *Mailer) work() {
 	}
 }
 
-// forever is the duration of a wait without a retry to wait for.
+// forever is the wait of an idle worker, ended early by a new email.
 const forever = 24 * time.Hour
 
 // next returns the email to send now. Otherwise it returns the time until the next attempt, or 0 if the mailer is
@@ -278,7 +278,8 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	}
 }
 
-// noteServer updates Condition: does the server answer, and does it refuse every email? The caller must hold mu.
+// noteServer records for Condition whether the server answers, and whether it refuses every email. The caller must hold
+// mu.
 func (m *Mailer) noteServer(to account.Email, fail *failure, now time.Time) {
 	switch {
 	case fail != nil && fail.isServerFailure():

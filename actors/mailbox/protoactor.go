@@ -13,8 +13,8 @@ var _ = func() int {
 	return cmap.SHARD_COUNT
 }()
 
-// protoActor is a Ref as protoactor sees it: an actor.Mailbox and an actor.Actor. As a mailbox it queues messages and
-// passes them to protoactor's invoker. The invoker then calls the actor's Receive.
+// protoActor is a Ref with the methods of protoactor's actor.Mailbox and actor.Actor. As a mailbox it queues messages
+// and passes them to protoactor's invoker. The invoker then calls Receive.
 type protoActor Ref
 
 // RegisterHandlers implements actor.Mailbox. It ignores protoactor's dispatcher.

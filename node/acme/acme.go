@@ -207,7 +207,7 @@ func (m *Manager) obtain(ctx context.Context) (*tls.Certificate, error) {
 		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	}
 	if err := replaceFile(m.certificatePath(), text); err != nil {
-		// The certificate is used anyway, because authorities limit the number for one name in a week.
+		// The certificate is used anyway: another one may be refused, because authorities limit their number in a week.
 		m.config.Logger.Error("the certificate can't be stored: the next start needs another one", "cause", err.Error())
 	}
 	return parseCertificate(text, m.config.Name)

@@ -19,7 +19,7 @@ type Certificate struct {
 	ExpiresAt func() time.Time // returns the expiry of the certificate now in use
 }
 
-// Outcome is the result of the operator's last action of one kind.
+// Outcome is the result of the last backup or reload.
 type Outcome struct {
 	Known   bool      // there was an action
 	OK      bool      // the last one succeeded
