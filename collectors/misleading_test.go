@@ -221,6 +221,8 @@ func scotiabankTables() []misleading {
 		{name: "one cell for both sides", want: euros,
 			body: table(heads + strings.Replace(usd, "<td>58.10</td><td>60.10</td>", `<td colspan="2">59.10</td>`, 1) + eur + eur +
 				row("Dólar (US) Canales Digitales", "-", "-"))},
+		{name: "one cell for both sides of the euro", want: dollars,
+			body: table(heads + usd + strings.Replace(eur, "<td>66.10</td><td>70.10</td>", `<td colspan="2">68.10</td>`, 1) + usd)},
 		{name: "cards below headings of their own",
 			body: table(heads + usd + eur + `<tr><th></th><th>Tarjetas</th><th>Compra</th><th>Venta</th></tr>` + row("Dólar (CA)", "30.10", "50.10"))},
 		{name: "columns exchanged in the middle",
