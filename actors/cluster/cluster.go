@@ -118,8 +118,7 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	if self.hasStream() && !exists(filepath.Join(c.config.Dir, raftDirName)) {
-		return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: %w: make a backup with the earlier version and restore "+
-			"it, or start this node with an empty directory", c.config.Dir, raftDirName, ErrUnusable)
+		return earlierVersion(c.config.Dir)
 	}
 	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {
 		return err

@@ -16,7 +16,7 @@ const (
 	identityName   = "cluster.json"
 	raftDirName    = "raft"         // entries and votes of raft; never part of a backup or of a copy for another node
 	lockName       = "cluster.lock" // allows one process at a time
-	identityFormat = 1
+	identityFormat = 2
 )
 
 // identity is the content of the file cluster.json: the node and the stream (the log of
@@ -62,6 +62,11 @@ var ErrDiverged = errors.New("the log of this node differs from the stream")
 // ErrUnusable means that the data directory does not fit the cluster or this version.
 var ErrUnusable = errors.New("this directory cannot be used")
 
+func earlierVersion(dir string) error {
+	return fmt.Errorf("%s belongs to a cluster of an earlier version, or has lost %s: %w: make a backup with the earlier version and restore "+
+		"it, or start this node with an empty directory", dir, raftDirName, ErrUnusable)
+}
+
 // Membership has the names of the cluster and the node to which a data directory belongs.
 type Membership struct{ Cluster, Node string }
 
@@ -96,6 +101,8 @@ func Leave(dir string) error {
 
 func (i identity) check(c *Config, path string) error {
 	switch {
+	case i.Format < identityFormat:
+		return earlierVersion(c.Dir)
 	case i.Format != identityFormat:
 		return fmt.Errorf("%s has format %d, this program supports %d; run the newer program on this directory",
 			path, i.Format, identityFormat)

@@ -340,7 +340,8 @@ func joinRefused(t *testing.T, f *testCluster) {
 		{stream, strings.Repeat("0", 32), "belongs to stream 0000"},
 		{`"test"`, `"other"`, `belongs to the cluster "other"`},
 		{`"node": 3`, `"node": 7`, "belongs to node-7, this is node-3"},
-		{`"format": 1`, `"format": 9`, "run the newer program"},
+		{`"format": 2`, `"format": 9`, "run the newer program"},
+		{`"format": 2`, `"format": 1`, "a cluster of an earlier version"},
 		{stream, "", "does not name a stream"},
 		{"{", "", "invalid character"},
 	} {
