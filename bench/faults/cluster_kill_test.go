@@ -53,6 +53,21 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 	})
 }
 
+// TestFaultsCluster_NodesKilled kills any node under load, sometimes two at once, so that for a while nothing can be
+// written.
+func TestFaultsCluster_NodesKilled(t *testing.T) {
+	t.Parallel()
+	injectFaults(t, "CLUSTER_KILLS", 10, nil, func(g *clusterTest, chance *rand.Rand) {
+		count := 1
+		g.chosenKind = "of two nodes at once"
+		if chance.IntN(8) == 0 {
+			count = 2
+			g.chosenFaults++
+		}
+		g.killNodes(chance, count)
+	})
+}
+
 // killNodes kills a number of nodes at once and starts them again.
 func (g *clusterTest) killNodes(chance *rand.Rand, count int) {
 	wait(upTo(chance, time.Second))
@@ -72,6 +87,12 @@ func (g *clusterTest) killNodes(chance *rand.Rand, count int) {
 		p.ready(chance.IntN(2) == 0 || count > 1)
 	}
 	g.awaitWrite(fault)
+}
+
+// TestFaultsCluster_NodesPaused repeatedly pauses a node under load.
+func TestFaultsCluster_NodesPaused(t *testing.T) {
+	t.Parallel()
+	injectFaults(t, "CLUSTER_PAUSES", 3, nil, (*clusterTest).pauseNode)
 }
 
 // pauseNode stops the process of a node, leader or not, for longer than an election takes, and continues it: it must

@@ -7,7 +7,7 @@
 //   - It counts the faults that took effect, prints their number in one line (function figure), and fails if there were
 //     none.
 //   - It has a control: the same test with a planted bug, which the test must find.
-//   - An environment variable sets how often it repeats a fault: W1_KILLS, W2_CUTS, CLUSTER_CUTS.
+//   - An environment variable sets how often it repeats a fault: W1_KILLS, W2_CUTS, CLUSTER_KILLS.
 //   - It calls need, needRoot or needFUSE if it needs programs such as strace, root or FUSE. On a machine without them
 //     the test is skipped, and make test-faults reports that.
 //
@@ -26,6 +26,6 @@
 // starting a process, it shows the checker each kind of violation.
 //
 // Tests of clusters cut networks in network namespaces (virtualNetwork). The environment sets their number of faults:
-// CLUSTER_LEADERS, CLUSTER_CUTS. TestFaultsCluster_Run mixes them with nodes that are killed or paused, misuse, and
-// clocks that differ (CLUSTER_RUN).
+// CLUSTER_LEADERS, CLUSTER_KILLS, CLUSTER_CUTS, CLUSTER_PAUSES. TestFaultsCluster_Run mixes them with misuse and clocks
+// that differ (CLUSTER_RUN).
 package faults
