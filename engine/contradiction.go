@@ -9,9 +9,10 @@ import (
 const byMarket = "market"
 
 // withdrawContradicted withdraws published rates that the market contradicts after the refresh, and quarantines them.
-// Otherwise a wrong rate could stay the best one until it expires. Such a rate was accepted when too few other rates
-// were known, or its institution has published nothing since. If a candidate (observation being checked) repeats a
-// wrong value of a past day, its history row is removed too.
+// Otherwise a wrong rate could stay the best one until it expires. There are two cases: few other rates were known when
+// it was accepted, or the market has moved and its institution has not published again. If a candidate (observation
+// being checked) has the value of a stored row of a past day, and that day's market contradicts the value, the row is
+// removed too.
 func (v *validator) withdrawContradicted(decision *Decision) {
 	for i := range v.candidates {
 		v.withdrawPast(&v.candidates[i], decision)

@@ -23,5 +23,16 @@
 //	decimal.go, amount.go, date.go                                    exact values
 //	catalogue.go, catalogue.json                                      institutions, currencies and sources
 //
+// Words of the rules:
+//
+//	candidate     an observation while it is checked
+//	backfill      an observation of a past day, for the history only
+//	reference     the rate of the central bank that is of the kind Reference
+//	contradict    the market or the reference rate shows that a published value is wrong
+//	off market    too far from the median of the other institutions
+//	out of band   outside the plausible range of the currency, or too far from the reference rate
+//	released      accepted by an operator, from quarantine
+//	side          buy or sell
+//
 // The tests are named after numbered rules, which docs/decisions.md lists.
 package engine

@@ -24,8 +24,8 @@ import (
 // not count against an API quota; a Site has its own limits.
 //
 // A Site may keep the request and its body after its answer. The body has at most Limits.BodyBytesMax bytes. RemoteAddr
-// is the client's address with port 0, also behind a trusted proxy. TLS is not nil if the client uses https, also with
-// a trusted proxy (X-Forwarded-Proto). The request has the response's X-Request-Id.
+// is the client's address with port 0, also behind a trusted proxy. TLS is not nil if the client uses https. Behind a
+// trusted proxy, X-Forwarded-Proto says so. The request has the response's X-Request-Id.
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
 // anonymous access. It does not compress: a visitor's page may contain a secret beside an attacker's text, and the
@@ -39,7 +39,7 @@ type Site interface {
 	Has(path, accept string) bool
 }
 
-// acceptOf returns the argument accept of HasPage for a request.
+// acceptOf returns the value of a request for the argument accept of HasPage.
 func acceptOf(ctx *fasthttp.RequestCtx) string {
 	if ctx.IsGet() || ctx.IsHead() {
 		return string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))

@@ -17,8 +17,8 @@ const (
 )
 
 // mark is the high-water mark: all frames (batches of records) from first up to, but not including, end are on disk.
-// generation counts the writes of the mark. Acknowledged records are lost if the log begins after first, ends before
-// end, or has another position than end at that frame.
+// generation counts the writes of the mark. The log must begin at first or before it and reach end, and at that frame
+// it must have the position end. Otherwise acknowledged records are lost.
 type mark struct {
 	generation uint64
 	first      uint64   // index of the oldest required frame

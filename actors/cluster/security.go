@@ -27,7 +27,7 @@ type TLS struct{ Authority, Certificate, Key string }
 
 const secretBytesMin = 32
 
-// checkSecurity requires TLS, or a secret, Insecure and only loopback addresses.
+// checkSecurity requires certificate files, or else all three of: a secret, Insecure, and only loopback addresses.
 func (c *Config) checkSecurity() error {
 	if n := len(c.Secret); n > 0 && n < secretBytesMin {
 		return fmt.Errorf("the secret has %d characters: want %d or more, as openssl rand -base64 32 makes them", n, secretBytesMin)
@@ -62,8 +62,8 @@ func isLoopback(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// TLSConfig returns a configuration for connections in both directions: as client and as server. Certificates[0] is
-// the certificate of this node. Without TLS its key is derived from the secret.
+// TLSConfig returns a configuration for connections in both directions: as client and as server. Certificates[0] is the
+// certificate of this node. Without certificate files its key is derived from the secret.
 func (c *Config) TLSConfig() (*tls.Config, error) {
 	if c.TLS != (TLS{}) {
 		return c.TLS.Load()
@@ -101,7 +101,7 @@ func mutualTLS(pair tls.Certificate, authority *x509.CertPool) *tls.Config {
 
 // secretTLS returns the configuration of a cluster without certificate files. All nodes derive the same private key
 // from the secret, so only a program that knows the secret can be at either end of a connection. The secret itself is
-// never sent: another program may listen on the port of a node that is down.
+// never sent: another program could listen on the port of a stopped node and read it.
 func (c *Config) secretTLS() (*tls.Config, error) {
 	seed, err := hkdf.Key(sha256.New, []byte(c.Secret), nil, "tasard cluster key", ed25519.SeedSize)
 	if err != nil {

@@ -27,8 +27,8 @@ func (r *parser) extractText(text string) {
 	r.readMatches(values.NormaliseSpaces(text))
 }
 
-// readMatches adds a quote to r.quotes for every match of the pattern. It skips matches whose label (the group label,
-// such as the name of a bank) is not in the definition.
+// readMatches adds a quote to r.quotes for every match of the pattern. The label is the text of the group named
+// "label", such as the name of a bank. Matches with an unknown label are skipped.
 func (r *parser) readMatches(text string) {
 	if len(text) > patternBytesMax {
 		r.failf(WrongContent, "a text of %d bytes; at most %d are searched", len(text), patternBytesMax)

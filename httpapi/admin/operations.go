@@ -148,7 +148,8 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads a body of one JSON object, and checks the author's name if it has one. For NoBody it reads nothing.
+// readBody reads a body, which must be one JSON object. If the body has an author's name, readBody checks the name. For
+// NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, noBody := any(body).(NoBody); noBody {
 		return body, nil

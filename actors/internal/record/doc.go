@@ -35,5 +35,9 @@
 // protobuf library protowire reads and writes numbers and tags. Reading ends at the first error, which names the number
 // and the position of the field. Texts need not be valid UTF-8, because a source's text may be cut inside a character.
 //
+// Words of the events: a slot is a scheduled time of collecting; a baseline is a source's usual rates; a lease is a
+// part of an account's daily quota, and a grant the first lease of a day for many accounts; the registry has the e-mail
+// addresses, login codes and sessions; the announcement says from when API keys are required.
+//
 // Start with record.go. codec.go has the wire format, values.go the types of fields.
 package record

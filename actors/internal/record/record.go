@@ -15,8 +15,8 @@ var ErrUnknown = errors.New("written by a newer version of tasard; use that vers
 // recordVersion is the newest version of records that this program can read. Each record states its required version.
 const recordVersion = 1
 
-// CodeRefused is the event of a login without a pending code, or beyond a limit on wrong codes. It changes no state. It
-// informs operators through the log, and makes the response take as long as for a wrong code.
+// CodeRefused records a login that was refused because no code was pending, or because of too many wrong codes. It
+// changes no state. It informs operators through the log, and makes the response take as long as for a wrong code.
 type CodeRefused struct {
 	Email account.EmailID
 	At    time.Time
@@ -140,7 +140,7 @@ func envelopeFields(c *codec, r *envelope) {
 	}
 }
 
-// version is the codec of the required version, field 1. A missing field means version 1. A version higher than known
+// version writes or reads field 1, the required version. A missing field means version 1. A version higher than known
 // is an error.
 func (c *codec) version(v *uint64, known uint64) {
 	c.uint64(1, v)

@@ -48,8 +48,8 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for forms. It rejects cross-origin requests, and other content types than an HTML form's,
-// without reading the body.
+// withForm is withContext for forms. Before it reads the body, it rejects cross-origin requests and every content type
+// but that of HTML forms.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -90,7 +90,7 @@ func (v *pageContext) requester() account.Requester {
 }
 
 // hasCookie reports whether the browser sent a cookie of these pages. The cookies are SameSite=Strict, so another
-// site's form comes without them. So does a form from a browser that rejects cookies.
+// site's form comes without them. A browser that rejects cookies sends none either.
 func (v *pageContext) hasCookie() bool { return v.hasLogin || v.hasSession }
 
 // setLoginCookie sets the login cookie if the browser has none or email is not zero. A browser without the cookie gets
