@@ -3,14 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/tasard/tasard/cmd/cmdtest"
 )
 
 // TestMain is the bench itself if a test has started this binary as a server; otherwise it runs the tests. fasthttp
@@ -26,19 +26,25 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// buildNode builds the node with texts replaced by others in a file of the module; file "" changes nothing.
+// buildNode builds the node with a text replaced by another in a file of the module; file "" changes nothing.
 func buildNode(t *testing.T, file string, changes ...string) string {
 	t.Helper()
-	path, texts := filepath.Join(t.TempDir(), "tasard"), map[string]string{}
+	path, args := filepath.Join(t.TempDir(), "tasard"), []string{"build", "-ldflags=-s -w"}
 	if file != "" {
-		source, err := os.ReadFile(filepath.Join("..", file))
+		file, overlay := filepath.Join("..", file), path+".json"
+		source, err := os.ReadFile(file)
 		if err != nil || strings.Count(string(source), changes[0]) != 1 {
 			t.Fatalf("change %s: %v, or not once:\n%s", file, err, changes[0])
 		}
-		texts[file] = strings.Replace(string(source), changes[0], changes[1], 1)
+		if file, err = filepath.Abs(file); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, path+".go", []byte(strings.Replace(string(source), changes[0], changes[1], 1)))
+		writeFile(t, overlay, fmt.Appendf(nil, `{"Replace":{%q:%q}}`, file, path+".go"))
+		args = append(args, "-overlay", overlay)
 	}
-	if err := cmdtest.Build("..", path, texts, "-ldflags=-s -w"); err != nil {
-		t.Fatal(err)
+	if output, err := exec.Command("go", append(args, "-o", path, "..")...).CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, output)
 	}
 	return path
 }

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -110,7 +109,7 @@ func TestMetrics_Listen(t *testing.T) {
 	}
 	base := strings.TrimSuffix(strings.Trim(at, `"`), admin.MetricsPath)
 	p.mustGet("/livez")
-	exposed := &program{&cmdtest.Process{URL: base}, t}
+	exposed := &program{&child{URL: base, t: t}}
 	text := exposed.mustGet(admin.MetricsPath)
 	for _, line := range []string{
 		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,

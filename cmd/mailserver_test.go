@@ -1,19 +1,27 @@
 package cmd
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
+	"mime"
+	"mime/multipart"
 	"net"
+	"net/mail"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/cmd/cmdtest"
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
 )
 
 const (
@@ -22,27 +30,55 @@ const (
 	mailSender   = "no-reply@tasard.example"
 )
 
-// mailServer is a mail server with STARTTLS and login.
+// mailServer is a mail server on a local address. It keeps the newest e-mail of each recipient.
 type mailServer struct {
-	*cmdtest.MailServer
-	t     *testing.T
-	codes []string // every code that was sent
+	Addr string // HOST:PORT
+
+	t           *testing.T
+	certificate *tls.Certificate // with one, the server requires STARTTLS and a login
+	codes       []string         // every code that the method code has returned
+	mu          sync.Mutex
+	server      *smtp.Server
+	ended       chan struct{}
+	emails      map[string]receivedEmail
+	arrived     int
+	more        chan struct{} // closed, and replaced by a new channel, when an e-mail arrives
 }
 
-// newMailServer serves until the test ends.
+// receivedEmail is a received e-mail.
+type receivedEmail struct {
+	From string
+	To   []string
+	Text []byte
+}
+
+// newMailServer starts a mail server with STARTTLS and login. It serves until the test ends.
 func newMailServer(t *testing.T) *mailServer {
 	t.Helper()
 	certificate := trusted().newCertificate(t)
-	login := &cmdtest.MailLogin{User: mailUser, Password: mailPassword, Certificate: certificate}
-	return &mailServer{MailServer: cmdtest.NewMailServer(t, "127.0.0.1", login), t: t}
+	return openMailServer(t, "127.0.0.1", &certificate)
 }
 
-// args returns the settings of a node that uses this mail server.
+// newPlainMailServer is newMailServer without TLS and login, on the loopback address or another host.
+func newPlainMailServer(t *testing.T, host ...string) *mailServer {
+	t.Helper()
+	return openMailServer(t, append(host, "127.0.0.1")[0], nil)
+}
+
+func openMailServer(t *testing.T, host string, certificate *tls.Certificate) *mailServer {
+	t.Helper()
+	m := &mailServer{Addr: net.JoinHostPort(host, "0"), t: t, certificate: certificate, emails: map[string]receivedEmail{}, more: make(chan struct{})}
+	m.Open()
+	t.Cleanup(m.Close)
+	return m
+}
+
+// args are the settings of a node that uses this mail server.
 func (m *mailServer) args() []string {
-	return []string{
-		"--smtp-addr", m.Addr, "--smtp-user", mailUser,
-		"--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender,
+	if m.certificate == nil {
+		return []string{"--smtp-addr", m.Addr, "--smtp-tls", "off", "--mail-from", mailSender}
 	}
+	return []string{"--smtp-addr", m.Addr, "--smtp-user", mailUser, "--smtp-password-file", writeFile(m.t, "password", mailPassword+"\n"), "--mail-from", mailSender}
 }
 
 // code waits for an e-mail, which must have only this recipient, and returns the code in it.
@@ -55,6 +91,144 @@ func (m *mailServer) code(to string) string {
 	}
 	m.codes = append(m.codes, code)
 	return code
+}
+
+// Open starts the server again after Close, on the same address.
+func (m *mailServer) Open() {
+	m.t.Helper()
+	listener, err := net.Listen("tcp", m.Addr)
+	if err != nil {
+		m.t.Error(err)
+		return
+	}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &mailSession{server: m}, nil }))
+	server.Domain = "127.0.0.1"
+	if m.certificate != nil {
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*m.certificate}, MinVersion: tls.VersionTLS12}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // returns an error after Close
+	}()
+	m.Addr, m.server, m.ended = listener.Addr().String(), server, ended
+}
+
+// Close ends all connections and stops the server.
+func (m *mailServer) Close() {
+	_ = m.server.Close() // it may be closed already
+	<-m.ended
+}
+
+// Arrived returns how many e-mails have arrived.
+func (m *mailServer) Arrived() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.arrived
+}
+
+// Receive waits for an e-mail to an address, and removes the e-mail from the server. It returns false if none arrives
+// in time.
+func (m *mailServer) Receive(to string, limit time.Duration) (email receivedEmail, arrived bool) {
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for {
+		m.mu.Lock()
+		email, arrived := m.emails[to]
+		delete(m.emails, to)
+		more := m.more
+		m.mu.Unlock()
+		if arrived {
+			return email, true
+		}
+		select {
+		case <-more:
+		case <-deadline.C:
+			return receivedEmail{}, false
+		}
+	}
+}
+
+// Code returns the login code in the plain text of an e-mail. It returns "" without a code, and if the subject shows it
+// too.
+func (e receivedEmail) Code() string {
+	message, err := mail.ReadMessage(bytes.NewReader(e.Text))
+	if err != nil {
+		return ""
+	}
+	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // NextPart decodes quoted-printable
+	if err != nil {
+		return ""
+	}
+	plain, err := io.ReadAll(part)
+	code := regexp.MustCompile(`\b\d{8}\b`).FindString(string(plain))
+	if err != nil || strings.Contains(message.Header.Get("Subject"), code) {
+		return ""
+	}
+	return code
+}
+
+// mailSession is one connection to a mail server.
+type mailSession struct {
+	server   *mailServer
+	loggedIn bool
+	email    receivedEmail
+}
+
+// Reset implements smtp.Session.
+func (s *mailSession) Reset() { s.email = receivedEmail{} }
+
+// Logout implements smtp.Session.
+func (s *mailSession) Logout() error { return nil }
+
+// AuthMechanisms implements smtp.AuthSession.
+func (s *mailSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+// Auth implements smtp.AuthSession.
+func (s *mailSession) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if s.server.certificate == nil || user != mailUser || password != mailPassword {
+			return smtp.ErrAuthFailed
+		}
+		s.loggedIn = true
+		return nil
+	}), nil
+}
+
+// Mail implements smtp.Session.
+func (s *mailSession) Mail(from string, _ *smtp.MailOptions) error {
+	if s.server.certificate != nil && !s.loggedIn {
+		return smtp.ErrAuthRequired
+	}
+	s.email = receivedEmail{From: from}
+	return nil
+}
+
+// Rcpt implements smtp.Session.
+func (s *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.email.To = append(s.email.To, to)
+	return nil
+}
+
+// Data implements smtp.Session.
+func (s *mailSession) Data(r io.Reader) (err error) {
+	if s.email.Text, err = io.ReadAll(r); err != nil {
+		return err
+	}
+	m := s.server
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, to := range s.email.To {
+		m.emails[to] = s.email
+	}
+	m.arrived++
+	close(m.more)
+	m.more = make(chan struct{})
+	return nil
 }
 
 // authority signs certificates.

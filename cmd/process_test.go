@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tasard/tasard/cmd/cmdtest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 )
@@ -33,6 +32,8 @@ const (
 	// withSite is a variable that makes the program find the simulated institutions instead of the network; its value is
 	// the seed of their market, and may go on with faults: 7,bhd-site=zeros.
 	withSite = "RUN_WITH_SIMULATED_SITE"
+	// childEnv makes the test binary run as one of childPrograms.
+	childEnv = "RUN_AS_CHILD"
 	// realFile is a file of real observations, which lies beside the repository on machines that have it.
 	realFile = "../shared/data/observations.csv"
 	// realNow is an instant at which the newest real observations are an hour old.
@@ -43,20 +44,34 @@ const (
 	parallelTests = 6
 )
 
+// scratch is a directory for what all tests of a run share, such as programs that are built once.
+var scratch string
+
+// childPrograms are the other programs that the test binary can be, by the value of childEnv. Each returns its exit
+// code.
+var childPrograms = map[string]func(args []string) int{}
+
 func TestMain(m *testing.M) {
+	if name, is := os.LookupEnv(childEnv); is {
+		os.Exit(childPrograms[name](os.Args[1:]))
+	}
 	start, isProgram := os.LookupEnv(asProgram)
 	if !isProgram {
 		if err := os.Chdir(".."); err != nil { // where the files lie that the program speaks of
 			panic(err)
 		}
-		// Tests that run beside others wait for processes most of the time: more of them than there are processors.
+		// Tests that run beside others wait for processes most of the time: more of them than there are processors. Fault
+		// tests load the machine.
 		flag.Parse()
-		if err := flag.Set("test.parallel", strconv.Itoa(parallelTests)); err != nil {
+		var err error
+		if !strings.Contains(flag.Lookup("test.run").Value.String(), "TestFaults") {
+			err = flag.Set("test.parallel", strconv.Itoa(parallelTests))
+		}
+		if err != nil {
 			panic(err)
 		}
-		dir, err := os.MkdirTemp("", "tasard-authority-")
-		if err == nil {
-			err = errors.Join(os.WriteFile(dir+"/ca.pem", []byte(trusted().pem), 0o600), os.Setenv("SSL_CERT_FILE", dir+"/ca.pem"))
+		if scratch, err = os.MkdirTemp("", "tasard-test-"); err == nil {
+			err = errors.Join(os.WriteFile(scratch+"/ca.pem", []byte(trusted().pem), 0o600), os.Setenv("SSL_CERT_FILE", scratch+"/ca.pem"))
 		}
 		if err != nil {
 			panic(err)
@@ -65,7 +80,7 @@ func TestMain(m *testing.M) {
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 		}
 		code := m.Run()
-		_ = os.RemoveAll(dir)
+		_ = os.RemoveAll(scratch)
 		os.Exit(code)
 	}
 	if limit, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {
@@ -177,8 +192,7 @@ func mustRun(t *testing.T, args ...string) string {
 
 // program is the command in a process of its own.
 type program struct {
-	*cmdtest.Process
-	t *testing.T
+	*child
 }
 
 // start begins a command in a process of its own; the test ends it.
@@ -192,7 +206,7 @@ func startWith(t *testing.T, clock string, environ []string, args ...string) *pr
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(append(os.Environ(), asProgram+"="+clock), environ...)
-	return &program{cmdtest.Start(t, cmd), t}
+	return &program{startChild(t, cmd)}
 }
 
 // listening waits until the program listens and remembers where.

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/tasard/tasard/cmd/cmdtest"
 )
 
 // startWithSocket starts a node with a listening socket of the service manager, which this test plays.
@@ -19,7 +17,7 @@ func startWithSocket(t *testing.T, socket *os.File, args ...string) *program {
 	cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0]}, args...)...)
 	cmd.Env = append(os.Environ(), asProgram+"="+realNow, socketsVariable+"=1")
 	cmd.ExtraFiles = []*os.File{socket}
-	p := &program{cmdtest.Start(t, cmd), t}
+	p := &program{startChild(t, cmd)}
 	p.Await("recovered")
 	return p
 }

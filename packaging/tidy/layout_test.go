@@ -24,9 +24,9 @@ var layout = map[string]row{
 	".": {may: "cmd"},
 	"cmd": {may: "cmd/... httpapi/apitest httpapi/client httpapi/mcp collectors/simulated " + commandImports +
 		"coreos/go-systemd/v22 go.uber.org/automaxprocs KimMachineGun/automemlimit golang.org/x/sys",
-		tests: "modelcontextprotocol/go-sdk prometheus/client_golang"},
-	"cmd/cmdtest": {may: "emersion/go-smtp emersion/go-sasl"}, // of tests that run the program as a child process
-	"cmd/...":     {may: "cmd/... actors/dump actors/mail collectors/archive collectors/suggest " + commandImports},
+		tests: "modelcontextprotocol/go-sdk prometheus/client_golang emersion/go-smtp emersion/go-sasl anishathalye/porcupine golang.org/x/sys " +
+			"hanwen/go-fuse/v2"}, // a file system that loses what was not synced
+	"cmd/...": {may: "cmd/... actors/dump actors/mail collectors/archive collectors/suggest " + commandImports},
 	"node": {may: "node/acme node/core node/metrics engine engine/account wal actors actors/cluster actors/mail httpapi httpapi/admin httpapi/conn " +
 		"collectors collectors/archive collectors/source collectors/fetch golang.org/x/net"},
 	"node/acme":       {may: "golang.org/x/crypto"},
@@ -81,7 +81,6 @@ var layout = map[string]row{
 	"collectors/simulated":      {may: "engine collectors/source"},
 	"bench": {may: "engine httpapi/apitest golang.org/x/sys HdrHistogram/hdrhistogram-go " +
 		"valyala/fasthttp"}, // the bare server
-	"bench/faults":   {tests: "anishathalye/porcupine golang.org/x/sys hanwen/go-fuse/v2"}, // a file system that loses what was not synced
 	"packaging":      {tests: "go.yaml.in/yaml/v3 prometheus/client_golang"},
 	"packaging/tidy": {},
 }

@@ -30,8 +30,6 @@ func goroutineFiles() map[string]string {
 		"collectors/collector.go":               "Collector.Run: waits for every source",
 		"collectors/fetch/client.go":            "none runs on: Close cancels the fetches by it, and Fetch stops it",
 		"collectors/simulated/site.go":          "Site.Close: waits for the accept loops and for every connection",
-		"cmd/cmdtest/process.go":                "Process.destroy, at the end of the test",
-		"cmd/cmdtest/mail.go":                   "MailServer.Close, at the end of the test",
 		"cmd/sources/check.go":                  "checkAll: waits for every check",
 		"httpapi/apitest/acceptor.go":           "acceptor.close: waits for the accept loop and for every connection",
 		"cmd/internal/input/input.go":           "the context of the command: only one that reads stdin may outlive it",
