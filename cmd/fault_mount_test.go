@@ -38,6 +38,7 @@ func inNamespace(t *testing.T) bool {
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=20m")
 	cmd.Env = append(os.Environ(), namespaceEnv+"="+t.Name(), programEnv+"="+builtProgram(t))
+	cmd.Dir = "cmd" // where go test starts a test
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	read, write, err := os.Pipe()
 	noError(t, err)

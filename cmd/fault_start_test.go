@@ -163,7 +163,7 @@ func observeMany(s *apitest.Server) {
 
 // keptDirectory is the directory left by releases with format 1: the data directory of a node that was stopped, started
 // again and killed, with two accounts with keys, one of them suspended, and the node's answers. It stays for ever.
-const keptDirectory = "testdata/directory-v1"
+const keptDirectory = "cmd/testdata/directory-v1"
 
 // goldenAnswers returns the program's answers for a directory, except for what depends on the time.
 func goldenAnswers(t *testing.T, dir string) map[string][]byte {
