@@ -29,7 +29,7 @@ const productURL = "https://github.com/tasard/tasard"
 func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
-		Clock: c.Clock, Random: c.newRandom(), UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
+		Clock: c.Clock, UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause, Secret: func(name string) string { return secrets[name].Reveal() },
 	}
 	if c.Definitions != "" { // the certificates named by definitions are also there
@@ -132,14 +132,6 @@ func (l *liveCollector) pause() {
 		l.cancel()
 		<-l.done
 		l.cancel, l.collector = nil, l.newCollector()
-	}
-}
-
-// stop is pause, and closes the connections to the sites. Do not call start after it.
-func (l *liveCollector) stop() {
-	l.pause()
-	if l.client != nil {
-		l.client.Close()
 	}
 }
 

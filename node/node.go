@@ -186,7 +186,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.background.Wait()
 	n.server.server.Drain()
 	n.waitDrainDelay()
-	n.collector.stop()
+	n.collector.pause()
 	n.transferLeadership(ctx)
 	n.redirect.stop()
 	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -95,9 +94,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	if err != nil {
 		return err
 	}
-	client := config.NewClient(secrets)
-	defer client.Close()
-	collection := collectors.Config{Definitions: definitions, Fetcher: client, Clock: p.Clock, Concurrency: checkConcurrency, Random: rand.New(rand.NewPCG(p.Seed(), p.Seed()))}
+	collection := collectors.Config{Definitions: definitions, Fetcher: config.NewClient(secrets), Clock: p.Clock, Concurrency: checkConcurrency}
 	collector := collectors.New(collection)
 	reports, err := checkAll(ctx, p, collector, definitions, reference.Catalogue)
 	if err != nil {

@@ -3,7 +3,7 @@ package fetch
 import (
 	"context"
 	"crypto/x509"
-	"math/rand/v2"
+	"errors"
 	"net"
 	"time"
 )
@@ -19,8 +19,6 @@ const (
 type Config struct {
 	// Clock is used for documents, pauses and certificate checks. Timeouts use the system's timers.
 	Clock func() time.Time
-	// Random is the source of jitter for waits between tries. After New only the client may use it. nil: no jitter.
-	Random *rand.Rand
 	// UserAgent names the program and a contact, in the form that most sites accept:
 	// Mozilla/5.0 (compatible; tasard/1.2; +https://github.com/tasard/tasard; ops@example.do).
 	UserAgent string
@@ -61,5 +59,11 @@ func (c Config) withDefaults() Config {
 		c.Pause = pauseDefault
 	}
 	c.Pause = max(c.Pause, 0)
+	if c.CA == nil {
+		c.CA = func(string) ([]byte, error) { return nil, errors.New("certificate files can't be read here") }
+	}
+	if c.Secret == nil {
+		c.Secret = func(string) string { return "" }
+	}
 	return c
 }

@@ -12,7 +12,7 @@
 //	  |
 //	doWithRedirects        up to five, same site    site.go: which addresses are allowed
 //	  |
-//	doPolitely             robots.txt                   robots.go, robots_rules.go
+//	doPolitely             robots.txt                   robots.go
 //	  |
 //	roundTrip              host lock, pause             host.go, transport.go, public.go
 //	  |
@@ -50,8 +50,8 @@
 // The robots.txt of each origin (scheme, host and port) is fetched once a day, before any other request. The rules for
 // the product token "tasard" apply, as in RFC 9309. A missing robots.txt (4xx, or a redirect that is not followed)
 // allows everything. If robots.txt can't be fetched (5xx, no connection), the client uses its older copy; without one,
-// the Fetch fails. Crawl-delay, which is not in the RFC, lengthens the pause between requests, up to ten seconds. A
-// definition with IgnoreRobots, or with a secret, skips all of this.
+// the Fetch fails. Crawl-delay, which is not in the RFC, is ignored. A definition with IgnoreRobots, or with a secret,
+// skips all of this.
 //
 // # Limits
 //

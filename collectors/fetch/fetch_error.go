@@ -40,19 +40,19 @@ func (f *fetchError) asRetryable() *fetchError {
 	return f
 }
 
-// exchangeError classifies err, the error of a request without a complete response. handshake is the error of the TLS
-// handshake, or nil. action names the request in Failure.Detail.
-func (s *session) exchangeError(ctx context.Context, err, handshake error, action string) *fetchError {
+// exchangeError classifies err, the error of a request without a complete response. action names the request in
+// Failure.Detail.
+func (s *session) exchangeError(ctx context.Context, err error, action string) *fetchError {
 	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(err)
+	case errors.Is(ctx.Err(), context.Canceled):
+		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(ctx.Err())
 	case isTimeout(ctx, err):
 		return newFetchError(source.Timeout, "%s: no complete response in time (at most %v for a request, %v for a fetch)",
 			action, s.client.config.RequestTimeout, s.client.config.FetchTimeout).withCause(err).asRetryable()
-	case handshake != nil && !isConnectionLoss(handshake):
-		return newFetchError(source.TLS, "%s: %s", action, handshakeReason(handshake)).withCause(err)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, want TLS", action).withCause(err)
+	case strings.Contains(err.Error(), "tls: "): // not all errors of crypto/tls have a type; TestD4_Hostile has them
+		return newFetchError(source.TLS, "%s: %s", action, tlsReason(err)).withCause(err)
 	case isGzipDamage(err):
 		return newFetchError(source.WrongContent, "%s: the gzip encoding of the response is damaged: %v", action, err).withCause(err)
 	case isHeaderTooLarge(err):
@@ -70,17 +70,7 @@ func isTimeout(ctx context.Context, err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isConnectionLoss reports whether a TLS handshake failed because the connection was lost. Other handshake errors, such
-// as an invalid certificate, are not worth another try.
-func isConnectionLoss(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) {
-		return true
-	}
-	var operation *net.OpError
-	return errors.As(err, &operation) && (operation.Op == "read" || operation.Op == "write")
-}
-
-func handshakeReason(err error) string {
+func tlsReason(err error) string {
 	var (
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError

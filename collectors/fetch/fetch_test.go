@@ -215,43 +215,26 @@ func TestFetch_AddressFrom(t *testing.T) {
 func TestFetch_Ended(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		w.site("example.do", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-		c := w.client()
-		end := func(stop func(context.CancelFunc)) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			failed := make(chan error, 1)
-			go func() {
-				_, err := c.Fetch(ctx, get("https://example.do/"), 0)
-				failed <- err
-			}()
-			synctest.Wait()
-			began := clock()
-			stop(cancel)
-			err := <-failed
-			if failureKind(err) != source.Network || !errors.Is(err, context.Canceled) || clock().Sub(began) > 0 {
-				t.Errorf("got %v after %v, want network at once, because of the context", err, clock().Sub(began))
-			}
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := w.client().Fetch(ctx, get("https://example.do/"), 0)
+			failed <- err
+		}()
+		synctest.Wait()
+		began := clock()
+		cancel()
+		err := <-failed
+		if failureKind(err) != source.Network || !errors.Is(err, context.Canceled) || clock().Sub(began) > 0 {
+			t.Errorf("got %v after %v, want network at once, because of the context", err, clock().Sub(began))
 		}
-		end(func(cancel context.CancelFunc) { cancel() })
-		end(func(context.CancelFunc) { c.Close() })
-		wantFailure(t, c, get("https://example.do/"), source.Network, "closed")
-		c.Close() // may be repeated
 	})
 }
 
 // TestFetch_FaultsOfOurOwn: faults of the caller are Internal, and send no request.
 func TestFetch_FaultsOfOurOwn(t *testing.T) {
 	w := newTestNetwork(t)
-	c := w.client()
-	wantFailure(t, c, definitionOf(), source.Internal)
-	wantFailure(t, c, get("ftp://example.do/"), source.Internal)
-	wantFailure(t, c, get("https://example.do/%zz"), source.Internal)
-	wantFailure(t, c, definitionOf(source.Request{AddressFrom: &source.AddressFrom{Selector: "a", Attribute: "href"}}), source.Internal)
-	for _, page := range []int{-1, 1} {
-		if _, err := c.Fetch(t.Context(), get("https://example.do/"), page); failureKind(err) != source.Internal {
-			t.Errorf("page %d: got %v, want internal", page, err)
-		}
-	}
+	wantFailure(t, w.client(), get("https://example.do/%zz"), source.Internal)
 	if len(w.dialed) > 0 {
 		t.Errorf("dialed %q", w.dialed)
 	}

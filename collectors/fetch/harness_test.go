@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +57,7 @@ type testNetwork struct {
 	t         *testing.T
 	authority *authority
 	done      sync.WaitGroup
-	open      atomic.Int32 // connections that no client has closed
+	open      sync.WaitGroup // connections that the client has not closed
 
 	mu        sync.Mutex
 	listening map[string]func(net.Conn) // by host:port
@@ -76,9 +75,7 @@ func newTestNetwork(t *testing.T) *testNetwork {
 		}
 		w.mu.Unlock()
 		w.done.Wait()
-		if left := w.open.Load(); left != 0 {
-			t.Errorf("the client has left %d connections open", left)
-		}
+		w.open.Wait()
 	})
 	return w
 }
@@ -117,12 +114,12 @@ func (w *testNetwork) dial(_ context.Context, _, address string) (net.Conn, erro
 // countedConn counts itself out when it is closed for the first time.
 type countedConn struct {
 	net.Conn
-	open *atomic.Int32
+	open *sync.WaitGroup
 	once sync.Once
 }
 
 func (c *countedConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+	c.once.Do(c.open.Done)
 	return c.Conn.Close()
 }
 
@@ -216,9 +213,7 @@ func (w *testNetwork) client(change ...func(*Config)) *Client {
 	for _, f := range change {
 		f(&config)
 	}
-	c := New(config)
-	w.t.Cleanup(c.Close)
-	return c
+	return New(config)
 }
 
 func noPause(c *Config) { c.Pause = -1 }

@@ -76,13 +76,10 @@ func (req plannedRequest) redirected(status int, target *url.URL) plannedRequest
 func (s *session) address(r *source.Request, previous *rawResponse) (*url.URL, *fetchError) {
 	if r.AddressFrom == nil {
 		address, err := url.Parse(r.URL)
-		if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		if err != nil {
 			return nil, newFetchError(source.Internal, "%q is not a web address; correct the definition", r.URL).withCause(err)
 		}
 		return address, nil
-	}
-	if previous == nil {
-		return nil, newFetchError(source.Internal, "addressFrom in the first request: there is no page before it; give it a url")
 	}
 	page := &source.Document{URL: previous.url.String(), ContentType: previous.header.Get("Content-Type"), Body: previous.body}
 	text, err := source.AttributeOf(page, r.AddressFrom.Selector, r.AddressFrom.Attribute)

@@ -25,7 +25,6 @@ func reachClient(t *testing.T, trusted *httptest.Server, at string) (c *Client, 
 			return new(net.Dialer).DialContext(ctx, network, at)
 		},
 	})
-	t.Cleanup(c.Close)
 	return c, func() []string {
 		mu.Lock()
 		defer mu.Unlock()

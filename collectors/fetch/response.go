@@ -15,16 +15,15 @@ import (
 
 // Limits of a response body after decompression, and of the header.
 const (
-	pageBytesMax       = 5 << 20   // HTML, JSON, text
-	workbookBytesMax   = 10 << 20  // XLSX, XLS
-	robotsBytesMax     = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
-	errorBytesMax      = 64 << 10  // error pages are cut off; a bot-protection page is recognised by its beginning
-	headerBytesMax     = 64 << 10
-	keptHeaderBytesMax = 1 << 10
+	pageBytesMax     = 5 << 20   // HTML, JSON, text
+	workbookBytesMax = 10 << 20  // XLSX, XLS
+	robotsBytesMax   = 512 << 10 // a longer robots.txt is cut off; RFC 9309, section 2.5, demands at least 500 KiB
+	errorBytesMax    = 64 << 10  // error pages are cut off; a bot-protection page is recognised by its beginning
+	headerBytesMax   = 64 << 10
 )
 
-// bodyBytesInitial is the initial buffer size for a body of unknown length.
-const bodyBytesInitial = 64 << 10
+// smallBodyBytes is the size from which on a body gets a buffer for the largest one.
+const smallBodyBytes = 64 << 10
 
 // rawResponse is the response to one request, with its body.
 type rawResponse struct {
@@ -44,54 +43,23 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 	if contentLength > int64(limit) && !truncate {
 		return nil, errTooLarge
 	}
-	capacity := min(bodyBytesInitial, limit)
-	if contentLength >= 0 && contentLength <= int64(limit) {
-		capacity = int(contentLength)
+	limited := io.LimitReader(body, int64(limit)+1) // one byte more, to detect a body that is too long
+	var buffer bytes.Buffer
+	_, err := io.CopyN(&buffer, limited, smallBodyBytes)
+	if err == nil {
+		buffer.Grow(limit + bytes.MinRead) // at once: a buffer that doubles needs memory for its last two sizes
+		_, err = buffer.ReadFrom(limited)
 	}
-	buffer := make([]byte, 0, capacity+1) // one byte more, to detect a body that is longer than expected
-	for {
-		n, err := body.Read(buffer[len(buffer):cap(buffer)])
-		buffer = buffer[:len(buffer)+n]
-		if len(buffer) > limit {
-			if truncate {
-				return buffer[:limit], nil
-			}
-			return nil, errTooLarge
-		}
-		if errors.Is(err, io.EOF) {
-			if len(buffer) < cap(buffer)/4 {
-				buffer = bytes.Clone(buffer) // the cache may keep the body; free the unused capacity
-			}
-			return buffer, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if len(buffer) == cap(buffer) {
-			buffer = append(make([]byte, 0, nextCapacity(cap(buffer), limit)), buffer...)
-		}
+	switch read := buffer.Bytes(); {
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	case len(read) > limit && !truncate:
+		return nil, errTooLarge
+	case len(read) < limit/4:
+		return bytes.Clone(read), nil // a page is kept longer than its buffer
+	default:
+		return read[:min(len(read), limit)], nil
 	}
-}
-
-// nextCapacity quadruples the capacity of readBody's buffer. From limit/16 on, it returns the maximum (limit+1) at
-// once. The last copied buffer thus has less than a quarter of the limit.
-func nextCapacity(capacity, limit int) int {
-	if capacity >= limit/16 {
-		return limit + 1
-	}
-	return 4 * capacity
-}
-
-// keptHeaders returns the headers for source.Document. They help to explain a document later, and cannot contain a
-// secret such as a cookie.
-func (r *rawResponse) keptHeaders() map[string]string {
-	kept := map[string]string{}
-	for _, name := range []string{"Age", "Cache-Control", "Content-Language", "Content-Type", "Date", "Etag", "Last-Modified", "Server", "Via", "X-Cache"} {
-		if value := r.header.Get(name); value != "" {
-			kept[name] = sanitize(value, keptHeaderBytesMax)
-		}
-	}
-	return kept
 }
 
 func (r *rawResponse) isRedirect() bool {

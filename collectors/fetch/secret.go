@@ -108,10 +108,7 @@ func (s *session) authorize(ctx context.Context, req *plannedRequest, refused st
 
 // secret returns a secret by name, and adds it to the texts removed from responses.
 func (s *session) secret(name string) (string, *fetchError) {
-	text := ""
-	if s.client.config.Secret != nil {
-		text = s.client.config.Secret(name)
-	}
+	text := s.client.config.Secret(name)
 	if text == "" {
 		return "", newFetchError(source.Blocked, "the source needs the secret %s, which is missing: a file of this name in the directory of --source-secrets", name)
 	}

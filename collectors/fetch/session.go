@@ -2,14 +2,11 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/publicsuffix"
@@ -31,16 +28,13 @@ type session struct {
 	secrets    secretTexts
 }
 
-// newSession returns the session of a Fetch. It adds its connections to conns; the caller must close them.
-func (c *Client) newSession(d *source.Definition, page int, conns *connections) (*session, *fetchError) {
-	transport, fetchErr := c.newTransport(d, conns)
+// newSession returns the session of a Fetch. The end of ctx closes its connections.
+func (c *Client) newSession(ctx context.Context, d *source.Definition, page int) (*session, *fetchError) {
+	transport, fetchErr := c.newTransport(ctx, d)
 	if fetchErr != nil {
 		return nil, fetchErr
 	}
-	cookies, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
-	if err != nil {
-		return nil, newFetchError(source.Internal, "make a cookie jar: %v", err).withCause(err)
-	}
+	cookies, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // it returns no error
 	return &session{
 		client: c, definition: d, page: &d.Pages[page], startedAt: c.config.Clock(),
 		cookies: cookies, transport: transport,
@@ -59,11 +53,8 @@ func (s *session) run(ctx context.Context) (*source.Document, *fetchError) {
 			return nil, fetchErr
 		}
 	}
-	if resp == nil {
-		return nil, newFetchError(source.Internal, "the definition has no request; give the page one")
-	}
 	return &source.Document{
-		URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Headers: resp.keptHeaders(), Body: resp.body, FetchedAt: resp.receivedAt,
+		URL: resp.url.String(), ContentType: resp.header.Get("Content-Type"), Body: resp.body, FetchedAt: resp.receivedAt,
 	}, nil
 }
 
@@ -75,7 +66,7 @@ func (s *session) doWithRetries(ctx context.Context, req plannedRequest) (*rawRe
 		if fetchErr == nil {
 			return resp, nil
 		}
-		wait := s.client.jitter.backOff(try, fetchErr.retryAfter)
+		wait := max(backOffFirst<<(try-1), fetchErr.retryAfter)
 		if fetchErr.retryable && try < triesMax && s.fitsTimeout(wait) && sleep(ctx, wait) == nil {
 			continue
 		}
@@ -118,35 +109,31 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 // doPolitely sends a request if robots.txt allows it. robots.txt does not apply to a source that has given the operator
 // access.
 func (s *session) doPolitely(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
-	var crawlDelay time.Duration
-	switch {
-	case s.definition.OAuth2 != nil && s.client.config.Pause > 0:
-		crawlDelay = gatewayPause
-	case !req.isRobots && !s.hasSecret():
-		var fetchErr *fetchError
-		if crawlDelay, fetchErr = s.checkRobots(ctx, req.url); fetchErr != nil {
+	if !req.isRobots && !s.hasSecret() && !s.definition.IgnoreRobots {
+		if fetchErr := s.checkRobots(ctx, req.url); fetchErr != nil {
 			return nil, fetchErr
 		}
 	}
-	return s.roundTrip(ctx, req, crawlDelay)
+	return s.roundTrip(ctx, req)
 }
 
 // roundTrip locks the host, waits for the end of the host's pause, sends one request and reads the response.
-func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay time.Duration) (*rawResponse, *fetchError) {
-	action := req.method + " " + shorten(req.url.String())
-	host, err := s.client.hosts.lock(ctx, hostName(req.url))
-	if err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "wait for other requests to "+hostName(req.url))
+func (s *session) roundTrip(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
+	action, pause := req.method+" "+shorten(req.url.String()), s.client.config.Pause
+	if s.definition.OAuth2 != nil && pause > 0 {
+		pause = gatewayPause
 	}
-	defer func() { host.unlock(s.client.config.Clock(), max(s.client.config.Pause, crawlDelay)) }()
+	host, err := s.client.lockHost(ctx, hostName(req.url))
+	if err != nil {
+		return nil, s.exchangeError(ctx, err, "wait for other requests to "+hostName(req.url))
+	}
+	defer func() { host.unlock(s.client.config.Clock(), pause) }()
 	if err := sleep(ctx, host.wait(s.client.config.Clock())); err != nil {
-		return nil, s.exchangeError(ctx, err, nil, "pause before the next request to "+hostName(req.url))
+		return nil, s.exchangeError(ctx, err, "pause before the next request to "+hostName(req.url))
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.client.config.RequestTimeout)
 	defer cancel()
-	var handshake atomic.Pointer[error]
-	traceCtx := httptrace.WithClientTrace(ctx, traceHandshake(&handshake))
-	request, err := http.NewRequestWithContext(traceCtx, req.method, req.url.String(), strings.NewReader(req.body))
+	request, err := http.NewRequestWithContext(ctx, req.method, req.url.String(), strings.NewReader(req.body))
 	if err != nil {
 		return nil, newFetchError(source.Internal, "%s: %v", action, err).withCause(err)
 	}
@@ -156,25 +143,11 @@ func (s *session) roundTrip(ctx context.Context, req plannedRequest, crawlDelay 
 	}
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
-		var handshakeErr error
-		if errPtr := handshake.Load(); errPtr != nil {
-			handshakeErr = *errPtr
-		}
-		return nil, s.exchangeError(ctx, err, handshakeErr, action)
+		return nil, s.exchangeError(ctx, err, action)
 	}
 	defer func() { _ = response.Body.Close() }() // readResponse has reported any error of the body
 	s.cookies.SetCookies(req.url, response.Cookies())
 	return s.readResponse(ctx, req, response, action)
-}
-
-// traceHandshake stores the error of the TLS handshake. With it, exchangeError distinguishes a bad certificate from a
-// bad connection.
-func traceHandshake(handshakeErr *atomic.Pointer[error]) *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
-		if err != nil {
-			handshakeErr.Store(&err)
-		}
-	}}
 }
 
 // readResponse reads the body. req.limit applies to a response with status 200, errorBytesMax to all others.
@@ -198,7 +171,7 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 	case errors.Is(err, errTooLarge):
 		return nil, resp.errorf(source.WrongContent, "larger than %d bytes", limit)
 	case err != nil:
-		return nil, s.exchangeError(ctx, err, nil, action)
+		return nil, s.exchangeError(ctx, err, action)
 	}
 	resp.body, resp.receivedAt = body, s.client.config.Clock()
 	if s.hasSecret() && !req.isToken { // a new token may contain the client's id

@@ -55,8 +55,3 @@ func port(address *url.URL) string {
 func isDefaultPort(address *url.URL) bool {
 	return port(address) == port(&url.URL{Scheme: address.Scheme})
 }
-
-// origin returns the scheme, host and port. Each origin has its own robots.txt (RFC 9309, section 2.3).
-func origin(address *url.URL) *url.URL {
-	return &url.URL{Scheme: address.Scheme, Host: address.Host}
-}

@@ -38,13 +38,14 @@ func (t accessToken) usableAt(now time.Time) bool {
 
 // token returns the source's token. It requests a new one if there is none, or the old one has expired or was refused.
 func (s *session) token(ctx context.Context, clientID, refused string) (string, *fetchError) {
-	token, _ := s.client.tokens.get(s.definition.ID)
+	value, _ := s.client.tokens.Load(s.definition.ID)
+	token, _ := value.(accessToken)
 	if !token.usableAt(s.client.config.Clock()) || token.text == refused {
 		var fetchErr *fetchError
 		if token, fetchErr = s.requestToken(ctx, clientID); fetchErr != nil {
 			return "", fetchErr
 		}
-		s.client.tokens.put(s.definition.ID, token)
+		s.client.tokens.Store(s.definition.ID, token)
 	}
 	s.secrets.add(token.text)
 	return token.text, nil

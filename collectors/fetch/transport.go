@@ -7,50 +7,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// connections collects the connections of one Fetch, to close all of them before Fetch returns. Otherwise the transport
-// might keep a connection whose handshake ends after its request's timeout.
-type connections struct {
-	ctx  context.Context // the context of the Fetch
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu    sync.Mutex
-	open  []net.Conn
-	ended bool // closeAll was called
-}
-
-// dialTracked is the transport's DialContext. It ignores the transport's context, because that may outlive the Fetch.
-func (c *connections) dialTracked(_ context.Context, network, address string) (net.Conn, error) {
-	conn, err := c.dial(c.ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		_ = conn.Close()
-		return nil, net.ErrClosed
-	}
-	c.open = append(c.open, conn)
-	return conn, nil
-}
-
-func (c *connections) closeAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for _, conn := range c.open {
-		_ = conn.Close() // the transport has closed most of them already
-	}
-}
-
 // newTransport returns the transport of one Fetch: HTTP/1.1, gzip, no proxy except the definition's. Each Fetch has its
 // own, so that sources share no connections and no certificate authorities.
-func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.Transport, *fetchError) {
+//
+// The end of ctx, that of the Fetch, closes every connection. The context of a dial is ignored, because it may outlive
+// the Fetch.
+func (c *Client) newTransport(ctx context.Context, d *source.Definition) (*http.Transport, *fetchError) {
 	roots, fetchErr := c.roots(d)
 	if fetchErr != nil {
 		return nil, fetchErr
@@ -64,9 +30,19 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 		}
 		proxy = http.ProxyURL(address)
 	}
+	dial := c.config.Dial
+	if dial == nil {
+		dial = dialPublic(d)
+	}
 	return &http.Transport{
-		Proxy:                  proxy,
-		DialContext:            conns.dialTracked,
+		Proxy: proxy,
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { _ = conn.Close() }) // the transport has closed most of them already
+			}
+			return conn, err
+		},
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    c.config.RequestTimeout,
 		IdleConnTimeout:        c.config.FetchTimeout,
@@ -79,9 +55,6 @@ func (c *Client) newTransport(d *source.Definition, conns *connections) (*http.T
 func (c *Client) roots(d *source.Definition) (*x509.CertPool, *fetchError) {
 	if d.CAFile == "" {
 		return c.config.Roots, nil
-	}
-	if c.config.CA == nil {
-		return nil, newFetchError(source.TLS, "caFile %q: certificate files can't be read here", d.CAFile)
 	}
 	text, err := c.config.CA(d.CAFile)
 	if err != nil {

@@ -90,9 +90,7 @@ func TestSite_WhileTheMarketMoves(t *testing.T) {
 
 func client(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
 	t.Helper()
-	c := fetch.New(fetch.Config{Clock: noon, Dial: site.Dial, Pause: -1, RequestTimeout: budget, FetchTimeout: budget})
-	t.Cleanup(func() { c.Close() })
-	return c
+	return fetch.New(fetch.Config{Clock: noon, Dial: site.Dial, Pause: -1, RequestTimeout: budget, FetchTimeout: budget})
 }
 
 // TestSite_DocumentIsWhatIsServed: the program's own client, with second steps and addresses that a page names, gets
