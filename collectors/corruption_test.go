@@ -350,13 +350,15 @@ func corruptions() []corruption {
 		{"another currency", (*corruptionInput).otherCurrency, false},
 		{"blank", func(*corruptionInput) []byte { return []byte(" \r\n\t ") }, false},
 		{"half", (*corruptionInput).truncated, false},
+		{"yesterday's document", redated(-1), false},
+		{"future date", redated(30), false},
 	}
 	for _, fault := range []simulated.Fault{
 		simulated.Zeros, simulated.Swapped, simulated.SameTwice, simulated.LostDecimal, simulated.DecimalComma, simulated.WrongCurrency,
 		simulated.MissingSide, simulated.Footnote, simulated.NotAvailable, simulated.Reordered, simulated.Layout, simulated.Challenge,
-		simulated.EmptyBody, simulated.Half, simulated.ErrorPage, simulated.Frozen, simulated.FutureDate,
+		simulated.EmptyBody, simulated.Half, simulated.ErrorPage,
 	} {
-		needsHistory := []simulated.Fault{simulated.Swapped, simulated.SameTwice, simulated.WrongCurrency, simulated.Frozen, simulated.FutureDate}
+		needsHistory := []simulated.Fault{simulated.Swapped, simulated.SameTwice, simulated.WrongCurrency}
 		all = append(all, corruption{"site: " + string(fault), siteFault(fault), !slices.Contains(needsHistory, fault)})
 	}
 	return all
@@ -471,6 +473,20 @@ func areSimilar(price, other string) bool {
 	a, _ := engine.ReadDecimal(price)
 	b, _ := engine.ReadDecimal(other)
 	return max(a.Units()-b.Units(), b.Units()-a.Units())*1000 <= 2*engine.DefaultRules().JumpPermille*a.Units()
+}
+
+// redated moves the dates of the quotes.
+func redated(days int) func(*corruptionInput) []byte {
+	return func(x *corruptionInput) []byte {
+		var dates []string
+		for _, o := range x.said {
+			for _, form := range []string{"2006-01-02", "02/01/2006"} {
+				date := o.EffectiveDate.Start().In(engine.Location())
+				dates = append(dates, date.Format(form), date.AddDate(0, 0, days).Format(form))
+			}
+		}
+		return []byte(strings.NewReplacer(dates...).Replace(string(x.body)))
+	}
 }
 
 func (x *corruptionInput) truncated() []byte {

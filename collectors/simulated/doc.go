@@ -4,7 +4,7 @@
 //	market := simulated.NewMarket(1)
 //	site := simulated.NewSite(market)
 //	err := site.Start()              // plain HTTP on loopback; later: site.Close()
-//	market.Step(now)                 // before the first step all responses have status 503
+//	market.Step(now)                 // before the first step the pages have no rates
 //	set := simulated.Definitions(source.DefaultSet())
 //	client := fetch.New(fetch.Config{Dial: site.Dial, ...})
 //
@@ -13,12 +13,12 @@
 //
 //	market.go, market.csv, snapshot.go           the market, its table of prices, the quotes of each source
 //	site.go, fault.go                            the server; faults of prices and documents
-//	routes.go, render.go, pages/                 the pages of institutions and aggregators
+//	routes.csv, routes.go, render.go, pages/     the pages of institutions and aggregators
 //
 // # Adding a page
 //
 // Write the page from the real page, not from its definition. Put it into pages/ (renderPage explains the
-// placeholders), its host and path into routes.go, and the institution into market.csv. Tests read the page with
+// placeholders), its host and path into routes.csv, and the institution into market.csv. Tests read the page with
 // the definition; they find an error in the definition only if page and definition were written independently. All
 // pages are synthetic; none is copied from an institution.
 //

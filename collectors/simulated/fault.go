@@ -7,15 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // Fault is a defect of a website with rates, imitated by the simulated site. Real sites have most of them.
 type Fault string
 
-// Faults of prices, of documents and of dates.
+// Faults of prices and of documents.
 const (
 	Zeros         Fault = "zeros"          // every price is 0.00, as in a page before its script has filled it
 	Swapped       Fault = "swapped"        // buy and sell are exchanged
@@ -35,28 +32,16 @@ const (
 	Half      Fault = "half"       // page or workbook cut off in the middle
 	ErrorPage Fault = "error-page" // HTML error page with status 200
 	Hang      Fault = "hang"       // no response until the client gives up
-
-	Frozen     Fault = "frozen"      // the document never changes: prices and dates of the day before
-	FutureDate Fault = "future-date" // all dates are 30 days later
 )
 
-const (
-	futureDays   = 30 // far enough for the engine to reject the dates
-	footnoteMark = "¹"
-)
+const footnoteMark = "¹"
 
 // Faults returns all faults.
 func Faults() []Fault {
 	return []Fault{
 		Zeros, Swapped, SameTwice, LostDecimal, DecimalComma, WrongCurrency, MissingSide, Footnote, NotAvailable, Reordered,
-		Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage, Hang, Frozen, FutureDate,
+		Layout, Challenge, Forbidden, EmptyBody, Half, ErrorPage, Hang,
 	}
-}
-
-// activeFault is a fault set by SetFault. The zero value means no fault.
-type activeFault struct {
-	fault  Fault
-	frozen func() *snapshot // for Frozen: the market of the day before the first such response
 }
 
 // SetFault sets the fault of a source's documents, until another SetFault. id may have the prefix demo-. The fault ""
@@ -69,62 +54,30 @@ func (s *Site) SetFault(id string, fault Fault) error {
 	if fault != "" && !slices.Contains(Faults(), fault) {
 		return fmt.Errorf("%q is not a fault; want one of %q", fault, Faults())
 	}
-	active := activeFault{fault: fault}
-	if fault == Frozen {
-		active.frozen = sync.OnceValue(func() *snapshot { return s.market.snapshot().shifted(-1) })
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults[id] = active
+	s.faults[id] = fault
 	return nil
 }
 
 // fault returns the first fault of some sources.
-func (s *Site) fault(sources []string) activeFault {
+func (s *Site) fault(sources []string) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range sources {
-		if active := s.faults[id]; active.fault != "" {
-			return active
+		if fault := s.faults[id]; fault != "" {
+			return fault
 		}
 	}
-	return activeFault{}
+	return ""
 }
 
-// shifted returns a copy of the snapshot with all dates some days later.
-func (s snapshot) shifted(days int) *snapshot {
-	s.time = s.time.AddDate(0, 0, days)
-	s.quotes = slices.Clone(s.quotes)
-	for i := range s.quotes {
-		q := &s.quotes[i]
-		if !q.PublishedAt.IsZero() {
-			q.PublishedAt = q.PublishedAt.AddDate(0, 0, days)
-		}
-		if q.EffectiveDate != 0 {
-			q.EffectiveDate = q.EffectiveDate.AddDays(days)
-		}
-		for days < 0 && q.Kind == engine.Reference && isWeekend(q.EffectiveDate) {
-			q.EffectiveDate = q.EffectiveDate.AddDays(-1)
-		}
-	}
-	if days < 0 {
-		s.days = s.days[:max(len(s.days)-1, 0)]
-	}
-	return &s
-}
-
-// changePrices applies a fault of prices or dates to v.quotesShown.
+// changePrices applies a fault of prices to v.quotesShown.
 func (v *pageData) changePrices() {
 	original := slices.Clone(v.quotesShown)
-	if v.fault == FutureDate {
-		v.snapshot = *v.shifted(futureDays)
-		v.Now = v.time.In(engine.Location())
-	}
 	for i := range v.quotesShown {
 		q := &v.quotesShown[i]
 		switch v.fault {
-		case FutureDate:
-			q.Observation = v.quotes[i]
 		case Swapped:
 			q.Buy, q.Sell = q.Sell, q.Buy
 		case SameTwice:
@@ -197,7 +150,7 @@ func (f Fault) changeDocument(d document) document {
 	return d
 }
 
-// redesigned renames classes, ids, keys and headings, like a redesign of the page. bcrdWorkbook does it for workbooks.
+// redesigned renames classes, ids, keys and headings, like a redesign of the page. A workbook stays as it is.
 func redesigned(d document) []byte {
 	type change struct{ from, to string }
 	changes := []change{{`"([A-Za-z_]\w*)"\s*:`, `"${1}V2":`}}

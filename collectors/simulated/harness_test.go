@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -45,21 +43,6 @@ func startSite(t *testing.T, market *Market) *Site {
 		must(t, site.Close())
 	})
 	return site
-}
-
-type reply struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-func get(t *testing.T, site *Site, address string) reply {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	must(t, err)
-	w := httptest.NewRecorder()
-	site.ServeHTTP(w, r)
-	return reply{w.Code, w.Header(), w.Body.Bytes()}
 }
 
 func must(t *testing.T, err error) {
@@ -122,7 +105,7 @@ func aggregates(m *Market, d *source.Definition, name quoteID) bool {
 			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
 	}
 	return slices.ContainsFunc(m.quotes, func(q quote) bool {
-		return q.quoteID == name && q.listed != "" && (NewSite(m).hasSite[q.Institution] || !m.snapshot().silent[q.Institution])
+		return q.quoteID == name && q.listed != ""
 	})
 }
 

@@ -30,7 +30,7 @@ const HistoryHour = 17
 var marketTable string
 
 // Rates are in ten-thousandths of a peso, changes of rates in parts per million. A step is one change of the market
-// (Market.Step). During a silence an institution's site shows no rates.
+// (Market.Step).
 const (
 	peso           = 10_000
 	swingMax       = 20_000             // maximum distance of a currency's rates from the table (2 %)
@@ -39,9 +39,6 @@ const (
 	commercialTick = 500                // commercial prices are multiples of 5 centavos
 	stepsPerMove   = 2                  // steps between two moves of an institution's quotes
 	hideOdds       = 100                // 1 of 100 quotes lacks a side
-	silenceDays    = 2                  // longer than the default lifetime of a rate, so that rates expire
-	silenceOdds    = 30                 // 1 of 30 spans of silenceDays is a silence
-	referenceDays  = 40                 // business days in the workbooks of reference rates
 	marketStream   = 0x7461736172642131 // second part of the seed
 	millionth      = 1_000_000
 	priceUnits     = 100_000_000 // of engine.Decimal
@@ -56,13 +53,12 @@ const (
 	forSwing = iota
 	forNoise
 	forHiding
-	forSilence
 )
 
 // Market is a simulated market with the institutions of the built-in catalogue. The rates of a currency move together
 // and stay within 2 % of those of mid-2026. In every second step, an institution moves its quotes with the market, or a
-// little off it. Sometimes a side is missing. Sometimes a site is silent for two days, so that its rates expire. Buy
-// never exceeds sell, and rates stay within the plausible ranges of the catalogue.
+// little off it. Sometimes a side is missing. Buy never exceeds sell, and rates stay within the plausible ranges of the
+// catalogue.
 //
 // Everything depends only on the seed and on the number and the times of the steps. A Market is safe for concurrent
 // use.
@@ -77,8 +73,8 @@ type Market struct {
 
 // step is one step of the market. It is zero before the first step.
 type step struct {
-	number            int64
-	at, before, first time.Time // times of this step, of the step before and of the first one
+	number     int64
+	at, before time.Time // times of this step and of the step before
 }
 
 // quote is a quote of an institution: a row of the table. Its prices depend on the step; see Market.sides.
@@ -133,12 +129,12 @@ func (m *Market) advance(now time.Time) step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now = now.UTC()
-	m.newest = step{m.newest.number + 1, now, cmp.Or(m.newest.at, now), cmp.Or(m.newest.first, now)}
+	m.newest = step{m.newest.number + 1, now, cmp.Or(m.newest.at, now)}
 	return m.newest
 }
 
 // Refreshes does a step like Step, and returns the refreshes that a collector would publish (each: one source's rates
-// at one time). It omits silent institutions.
+// at one time).
 func (m *Market) Refreshes(now time.Time) []engine.Refresh { return m.refreshes(m.advance(now)) }
 
 // History does a step for each day between two dates, both included, at 17:00 in Santo Domingo, and returns the
@@ -173,12 +169,6 @@ func (m *Market) swing(currencyKey int64, at time.Time) int64 {
 	return from + (to-from)*into/span
 }
 
-// silent reports whether a quote's institution shows no rates. On the first day no site is silent.
-func (m *Market) silent(q *quote, s step) bool {
-	days := int64(s.at.Sub(s.first)/(hoursPerDay*time.Hour)) + q.owner // not all silences begin on the same day
-	return days/silenceDays > q.owner/silenceDays && m.draw(silenceOdds, forSilence, q.owner, days/silenceDays) == 0
-}
-
 // lastMove returns the time of the newest move of a commercial quote, and the number of the move.
 func (q *quote) lastMove(s step) (at time.Time, move int64) {
 	steps := s.number + q.owner // half of the institutions move in each step
@@ -209,13 +199,8 @@ func publicationTime(date engine.Date) time.Time { return date.Start().Add(Histo
 // lastBusinessDay returns the newest weekday with a published reference rate at the time t.
 func lastBusinessDay(t time.Time) engine.Date {
 	date := engine.DateOf(t.Add(-HistoryHour * time.Hour))
-	for isWeekend(date) {
+	for localDay(date).Weekday() == time.Saturday || localDay(date).Weekday() == time.Sunday {
 		date = date.AddDays(-1)
 	}
 	return date
-}
-
-func isWeekend(date engine.Date) bool {
-	weekday := date.Start().In(engine.Location()).Weekday()
-	return weekday == time.Saturday || weekday == time.Sunday
 }

@@ -27,7 +27,7 @@ var (
 
 // renderPage renders a file of pages/. The first line of a JSON or text file is its content type. The first line of a
 // page is the character set, a phone number and the title. top.html precedes every page, and bottom.html follows it.
-// The placeholders are
+// A .tsv file becomes a workbook; its first line is the name of the sheet. The placeholders are
 //
 //	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
 //	{{RD$ |usd.buy| DOP|-}}  the text with "RD$ " before it and " DOP" after it; "-" if the text is empty
@@ -35,7 +35,11 @@ var (
 //	{{each}} ... {{end}}     repeated for each quote, in JSON with commas between; {{each cash}}: only for that channel
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
-	if path.Ext(file) != ".html" {
+	switch path.Ext(file) {
+	case ".html":
+	case ".tsv":
+		return document{contentType: contentWorkbook, body: workbook(head, fillPage(body, v, quotes, nil, ""))}
+	default:
 		return document{contentType: head, body: []byte(fillPage(strings.TrimSpace(body), v, quotes, extra, ","))}
 	}
 	meta := strings.SplitN(fillPlaceholders(head, extra), " ", 3)
@@ -82,7 +86,7 @@ func (q shownQuote) placeholders(prefix string) map[string]string {
 		prefix + "instant": instant,
 		prefix + "buy":     q.Buy, prefix + "sell": q.Sell, prefix + "buy2": twoDecimals(q.Buy), prefix + "sell2": twoDecimals(q.Sell),
 		prefix + "buyNumber": jsonNumberOrNull(q.Buy), prefix + "sellNumber": jsonNumberOrNull(q.Sell),
-		prefix + "date": q.EffectiveDate.String(), prefix + "day": spanishDay(q.EffectiveDate), prefix + "minute": published.Format("02/01/2006 15:04"),
+		prefix + "date": q.EffectiveDate.String(), prefix + "cells": strings.ReplaceAll(spanishDay(q.EffectiveDate), " de ", "\t"), prefix + "day": spanishDay(q.EffectiveDate), prefix + "minute": published.Format("02/01/2006 15:04"),
 		prefix + "currency": q.Currency, prefix + "channel": string(q.Channel), q.Currency + ".buy": q.Buy, q.Currency + ".sell": q.Sell,
 		prefix + "name": q.Name, "institution": q.InstitutionID, prefix + "slug": strings.NewReplacer(" ", "-", "ó", "o", "é", "e").Replace(strings.ToLower(q.Name)),
 	}
@@ -170,9 +174,11 @@ func errorPage(status int, title string) document {
 	return document{contentType: contentHTML, body: []byte(body), status: status}
 }
 
+const contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
 // workbook returns an XLSX file with one sheet. Numeric texts become numbers. Excelize's writer is not used, because it
 // finds methods by name, which would make the program 6.5 MB larger.
-func workbook(sheet string, rows [][]string) []byte {
+func workbook(sheet, table string) []byte {
 	const (
 		space    = "http://schemas.openxmlformats.org/"
 		main     = space + "spreadsheetml/2006/main"
@@ -180,9 +186,9 @@ func workbook(sheet string, rows [][]string) []byte {
 		kind     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 	)
 	var cells strings.Builder
-	for i, row := range rows {
+	for i, row := range strings.Split(table, "\n") {
 		fmt.Fprintf(&cells, `<row r="%d">`, i+1)
-		for j, cell := range row {
+		for j, cell := range strings.Split(row, "\t") {
 			switch {
 			case cell == "":
 			case jsonNumber.MatchString(cell):

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,10 +17,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-const (
-	retryAfter  = 2 // seconds; for institutions without rates at present
-	contentHTML = "text/html; charset=utf-8"
-)
+const contentHTML = "text/html; charset=utf-8"
 
 // Site serves the websites of all institutions over plain HTTP on loopback. A client must connect with Dial, which maps
 // the real host names to the Site.
@@ -29,10 +25,9 @@ type Site struct {
 	market      *Market
 	definitions *source.Set
 	routes      map[string][]*route // addresses that the site serves, by method and host
-	hasSite     map[string]bool     // institutions whose own site is simulated
 
 	mu     sync.Mutex
-	faults map[string]activeFault // by source id
+	faults map[string]Fault // by source id
 
 	server   *http.Server
 	address  string         // host:port of the server; "" before Start
@@ -45,7 +40,6 @@ type route struct {
 	method, host, path string
 	query              string // required name=value in the query; "" = any query
 	render             func(*pageData) document
-	institution        string   // status 503 while this institution shows no rates; "" = never
 	apiPath            string   // address of the next request, as named in the page; "" = none
 	sources            []string // ids of the sources with a document at this route
 }
@@ -58,14 +52,14 @@ type document struct {
 }
 
 // NewSite returns a site for a market, with the pages for the built-in source definitions. Before the market's first
-// step all responses have status 503.
+// step the pages have no rates.
 func NewSite(market *Market) *Site {
 	s := &Site{
-		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, hasSite: map[string]bool{}, faults: map[string]activeFault{}, closing: make(chan struct{}),
+		market: market, definitions: source.DefaultSet(), routes: map[string][]*route{}, faults: map[string]Fault{}, closing: make(chan struct{}),
 	}
 	for _, r := range allRoutes() {
 		key := r.method + " " + r.host
-		s.routes[key], s.hasSite[r.institution] = append(s.routes[key], &r), true
+		s.routes[key] = append(s.routes[key], &r)
 	}
 	for _, d := range s.definitions.Definitions() {
 		for page := range d.Pages {
@@ -116,21 +110,15 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		send(w, errorPage(http.StatusNotFound, "P&aacute;gina no encontrada"))
 		return
 	}
-	active := s.fault(rt.sources)
-	if active.fault == Hang {
+	fault := s.fault(rt.sources)
+	if fault == Hang {
 		select {
 		case <-r.Context().Done():
 		case <-s.closing:
 		}
 		panic(http.ErrAbortHandler) // returning would send an empty response
 	}
-	v := s.pageData(active)
-	if v.silent[rt.institution] || v.time.IsZero() {
-		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-		send(w, errorPage(http.StatusServiceUnavailable, "Estamos en mantenimiento"))
-		return
-	}
-	send(w, v.document(rt))
+	send(w, s.pageData(fault).document(rt))
 }
 
 func send(w http.ResponseWriter, d document) {
@@ -195,8 +183,7 @@ func (s *Site) Document(sourceID string, page int) *source.Document {
 // pageData is the input for one response: the market at one time, and the response's fault.
 type pageData struct {
 	snapshot
-	Now         time.Time       // in Santo Domingo
-	hasSite     map[string]bool // institutions whose own site is simulated
+	Now         time.Time // in Santo Domingo
 	fault       Fault
 	quotesShown []shownQuote // the quotes of snapshot, with faults of prices applied
 }
@@ -207,11 +194,8 @@ type shownQuote struct {
 	Name string // name of the institution; only in the lists of sites that copy rates
 }
 
-func (s *Site) pageData(active activeFault) *pageData {
-	v := &pageData{snapshot: s.market.snapshot(), hasSite: s.hasSite, fault: active.fault}
-	if active.frozen != nil && !v.time.IsZero() {
-		v.snapshot = *active.frozen()
-	}
+func (s *Site) pageData(fault Fault) *pageData {
+	v := &pageData{snapshot: s.market.snapshot(), fault: fault}
 	v.Now = v.time.In(engine.Location())
 	for i, o := range v.quotes { // in the order of the market
 		v.quotesShown = append(v.quotesShown, shownQuote{o, s.market.quotes[i].listed})

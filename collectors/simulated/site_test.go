@@ -15,31 +15,6 @@ import (
 
 const bhdAddress = "http://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
 
-// TestSite_SilentInstitutions wants 503 where the market has nothing to say, and its row gone from the aggregator.
-func TestSite_SilentInstitutions(t *testing.T) {
-	market := NewMarket(1)
-	site := startSite(t, market)
-	if r := get(t, site, bhdAddress); r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
-		t.Errorf("before the first step: %d", r.status)
-	}
-	if r := get(t, site, "http://qik.do/nowhere"); r.status != http.StatusNotFound {
-		t.Errorf("an unknown page: %d", r.status)
-	}
-	at := noon()
-	for _, id := range []string{"bhd", "gamelin"} {
-		for market.Step(at); !market.snapshot().silent[id] || id == "gamelin" && market.snapshot().silent["bhd"]; market.Step(at) {
-			at = at.Add(24 * time.Hour)
-		}
-		if r := get(t, site, bhdAddress); id == "bhd" && r.status != http.StatusServiceUnavailable {
-			t.Errorf("silent: %d", r.status)
-		}
-		page := get(t, site, "http://www.infodolar.com.do/").body
-		if id == "gamelin" && bytes.Contains(page, []byte("Gamelin")) || !bytes.Contains(page, []byte("Banco BHD")) {
-			t.Error("the aggregator lists a house that is silent, or forgot a bank whose own site is")
-		}
-	}
-}
-
 // TestSite_CloseEndsHangs wants Close to end answers that would never end, and to wait for them.
 func TestSite_CloseEndsHangs(t *testing.T) {
 	site := NewSite(publishedSite().market)
@@ -100,7 +75,7 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 	c, served := client(t, site, 30*time.Second), 0
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
-			if d.Disabled != "" || site.market.snapshot().silent[d.Institution] {
+			if d.Disabled != "" {
 				continue
 			}
 			got, err := c.Fetch(t.Context(), d, page)
@@ -128,7 +103,7 @@ func TestFaults_AreTold(t *testing.T) {
 		on    []string
 		kinds []source.FailureKind
 	}{
-		{Layout, []string{page, service, book}, []source.FailureKind{source.Layout}},
+		{Layout, []string{page, service}, []source.FailureKind{source.Layout}},
 		{Challenge, []string{page, service}, []source.FailureKind{source.Blocked}},
 		{Challenge, []string{book}, []source.FailureKind{source.Blocked, source.WrongContent}},
 		{Forbidden, []string{page, service, book}, []source.FailureKind{source.Blocked}},

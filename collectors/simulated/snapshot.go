@@ -106,43 +106,29 @@ func isDated(d *source.Definition) bool {
 	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
 }
 
-// refreshes returns a refresh for each source: its quotes after a step. It omits silent institutions.
+// refreshes returns a refresh for each source: its quotes after a step.
 func (m *Market) refreshes(s step) []engine.Refresh {
 	all := make([]engine.Refresh, 0, len(m.sources))
 	for _, assigned := range m.sources {
 		refresh := engine.Refresh{SourceID: assigned.source, ObservedAt: s.at, Complete: true}
 		for _, q := range assigned.quotes {
-			if m.silent(q, s) {
-				continue
-			}
 			o := m.observation(q, s)
 			if !assigned.dated {
 				o.EffectiveDate, o.PublishedAt = 0, time.Time{}
 			}
 			refresh.Observations = append(refresh.Observations, o)
 		}
-		if len(refresh.Observations) > 0 {
-			all = append(all, refresh)
-		}
+		all = append(all, refresh)
 	}
 	return all
 }
 
-// Quotes returns the current quotes of all institutions, with the institutions' dates. It includes institutions whose
-// sites show no rates at present.
+// Quotes returns the current quotes of all institutions, with the institutions' dates.
 func (m *Market) Quotes() []engine.Observation { return m.snapshot().quotes }
 
 // snapshot is the market at one time. It is immutable.
 type snapshot struct {
 	time   time.Time // of the last step
-	quotes []engine.Observation
-	silent map[string]bool // institutions whose sites give no rates at this time
-	days   []referenceDay  // reference rates of the central bank by day, oldest first
-}
-
-// referenceDay is the central bank's quotes for one business day.
-type referenceDay struct {
-	date   engine.Date
 	quotes []engine.Observation
 }
 
@@ -150,32 +136,14 @@ func (m *Market) snapshot() snapshot {
 	m.mu.Lock()
 	newest := m.newest
 	m.mu.Unlock()
-	s := snapshot{time: newest.at, silent: map[string]bool{}}
+	s := snapshot{time: newest.at}
 	if s.time.IsZero() {
 		return s
 	}
 	for i := range m.quotes {
-		q := &m.quotes[i]
-		s.quotes = append(s.quotes, m.observation(q, newest))
-		s.silent[q.Institution] = m.silent(q, newest)
+		s.quotes = append(s.quotes, m.observation(&m.quotes[i], newest))
 	}
-	for date := lastBusinessDay(s.time); len(s.days) < referenceDays; date = date.AddDays(-1) {
-		if !isWeekend(date) {
-			s.days = append(s.days, m.referenceDay(date))
-		}
-	}
-	slices.Reverse(s.days)
 	return s
-}
-
-func (m *Market) referenceDay(date engine.Date) referenceDay {
-	result := referenceDay{date: date}
-	for i := range m.quotes {
-		if q := &m.quotes[i]; q.Kind == engine.Reference {
-			result.quotes = append(result.quotes, m.referenceRate(q, date))
-		}
-	}
-	return result
 }
 
 // observation returns a quote after a step.
@@ -189,15 +157,10 @@ func (m *Market) observation(q *quote, s step) engine.Observation {
 		o.PublishedAt = at.Truncate(time.Minute)
 		o.EffectiveDate = engine.DateOf(o.PublishedAt)
 	case businessDays:
-		o = m.referenceRate(q, lastBusinessDay(s.at))
+		date := lastBusinessDay(s.at)
+		o = m.observationAt(q, publicationTime(date), int64(date))
+		o.EffectiveDate = date
 	}
-	return o
-}
-
-// referenceRate returns a quote of the central bank for a business day.
-func (m *Market) referenceRate(q *quote, date engine.Date) engine.Observation {
-	o := m.observationAt(q, publicationTime(date), int64(date))
-	o.EffectiveDate = date
 	return o
 }
 

@@ -20,7 +20,7 @@ type Definition struct {
 	UpstreamSource string                  `json:"upstreamSource"` // name of the site that copies rates; "" = the source is the institution
 	Kind           engine.Kind             `json:"kind"`           // kind of all its quotes, such as engine.Reference
 	Channel        engine.Channel          `json:"channel"`        // channel of its quotes; a Field or Target may name another
-	Expiry         Expiry                  `json:"expiry"`         // how long its quotes are valid
+	Expiry         Expiry                  `json:"-"`              // how long its quotes are valid
 	Bounds         []engine.PlausibleRange `json:"-"`              // plausible prices of its currencies, instead of the general ones
 	Decimal        values.DecimalMark      `json:"decimal"`        // decimal mark of its prices
 	DecimalsMax    int                     `json:"decimalsMax"`    // a price with more decimals is an error
@@ -249,11 +249,10 @@ type Expect struct {
 
 // Document is a document from a server or a file.
 type Document struct {
-	URL         string            // address of the final response
-	ContentType string            // header Content-Type; "" = unknown, as for a file
-	Body        []byte            // complete and decompressed
-	Headers     map[string]string // of the response, as far as package fetch keeps them; nil = unknown
-	FetchedAt   time.Time         // when the last byte was received
+	URL         string    // address of the final response
+	ContentType string    // header Content-Type; "" = unknown, as for a file
+	Body        []byte    // complete and decompressed
+	FetchedAt   time.Time // when the last byte was received
 }
 
 // Digest returns the SHA-256 of the body in hexadecimal digits.

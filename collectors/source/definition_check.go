@@ -15,41 +15,27 @@ import (
 )
 
 // finish fills defaults, normalises headings and labels, and reports the problems of a definition that involve several
-// keys. labels are those of the whole file; given says that the file has the key.
-func (p *problems) finish(d *Definition, labels Labels, given bool) {
+// keys. labels are those of the whole file.
+func (p *problems) finish(d *Definition, labels Labels) {
 	p.checkEvidence(&d.Evidence)
 	p.checkBounds(d.Bounds)
 	if d.Institution == "" && d.UpstreamSource == "" {
 		p.addf("", "neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
 	}
 	shared := p.normalisedLabels("labels", labels)
-	if given && len(shared) == 0 {
-		p.addf("labels", "is empty; say what each label means, or remove it")
-	}
-	names, dated, labelled := map[string]bool{}, false, false
+	names := map[string]bool{}
 	for i := range d.Pages {
 		page, place := &d.Pages[i], fmt.Sprintf("pages[%d]", i)
 		p.finishRequests(place, page)
 		p.finishExtract(place+".extract", d, page, shared)
-		e := &page.Extract
-		dated, labelled = dated || page.Dated(), labelled || e.Rows != nil || e.Text != nil && len(e.Text.Labels) > 0
 		isReplaced := func(other Page) bool { return other.Name == page.InsteadOf && other.InsteadOf == "" }
 		if page.InsteadOf != "" && !slices.ContainsFunc(d.Pages[:i], isReplaced) {
 			p.addf(place, "is read instead of %q; name an earlier page that has no insteadOf itself", page.InsteadOf)
 		}
-		switch {
-		case page.Name == "" && len(d.Pages) > 1:
-			p.addf(place, "has no name; with more than one page each needs one")
-		case names[page.Name]:
-			p.addf(place, "another page is named %q; give each its own name", page.Name)
+		if names[page.Name] || page.Name == "" && len(d.Pages) > 1 {
+			p.addf(place, "has the name %q; with more than one page each needs its own", page.Name)
 		}
 		names[page.Name] = true
-	}
-	if len(shared) > 0 && !labelled {
-		p.addf("labels", "is given, but no page uses labels; remove it")
-	}
-	if d.Expiry.AfterDate > 0 && !dated {
-		p.addf("expiry.afterDate", "is given, but no page has a date; add a date or remove it")
 	}
 	p.finishSecrets(d)
 	if _, currencies := d.references(); slices.Contains(currencies, engine.QuoteCurrency) {
@@ -69,22 +55,15 @@ func (p *problems) checkEvidence(e *Evidence) {
 }
 
 func (p *problems) checkBounds(bounds []engine.PlausibleRange) {
-	type boundKey struct {
-		currency string
-		until    engine.Date
-	}
-	bounded := map[boundKey]bool{}
 	for i, b := range bounds {
-		place, key := fmt.Sprintf("bounds[%d]", i), boundKey{b.Currency, b.Until}
+		place := fmt.Sprintf("bounds[%d]", i)
+		isSame := func(other engine.PlausibleRange) bool { return other.Currency == b.Currency && other.Until == b.Until }
 		switch {
-		case bounded[key]:
+		case slices.ContainsFunc(bounds[:i], isSame):
 			p.addf(place, "bounds %s for the same dates as another; keep one", b.Currency)
 		case !b.Lowest.IsNull() && !b.Highest.IsNull() && b.Lowest.Compare(b.Highest) > 0:
 			p.addf(place, "lowest %s is above highest %s; exchange them", b.Lowest, b.Highest)
-		case b.Lowest.IsNull() && b.Highest.IsNull() && b.JumpPermille == 0 && !b.SidesDiffer:
-			p.addf(place, "bounds nothing; give lowest, highest, jumpPermille or sidesDiffer, or remove the entry")
 		}
-		bounded[key] = true
 	}
 }
 
@@ -118,10 +97,8 @@ func (p *problems) finishRequests(place string, page *Page) {
 			p.addf(place, "has a body, but GET has none; use the method POST")
 		case r.Method == "POST" && r.Form == nil && r.JSON == "":
 			p.addf(place, "has no body; write form or json, and {} for an empty form")
-		case len(r.JSON) > bodyBytesMax:
-			p.addf(place, "json has more than %d bytes", bodyBytesMax)
 		}
-		r.Headers = p.finishHeaders(place, r.Headers)
+		p.checkHeaders(place, r.Headers)
 		if address, err := url.Parse(r.URL); err == nil && r.URL != "" {
 			if site = cmp.Or(site, Site(address.Hostname())); site != Site(address.Hostname()) {
 				p.addf(place, "goes to %s, but the first one to %s; all requests of a page stay on one site", Site(address.Hostname()), site)
@@ -130,25 +107,15 @@ func (p *problems) finishRequests(place string, page *Page) {
 	}
 }
 
-func (p *problems) finishHeaders(place string, headers map[string]string) map[string]string {
-	canonical := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		header := textproto.CanonicalMIMEHeaderKey(name)
-		_, exists := canonical[header]
-		switch {
-		case exists:
-			p.addf(place, "the header %s occurs twice; keep one", header)
+func (p *problems) checkHeaders(place string, headers map[string]string) {
+	for name := range headers {
+		switch header := textproto.CanonicalMIMEHeaderKey(name); {
 		case slices.Contains(reservedHeaders(), header):
 			p.addf(place, "the header %s is not for a definition to set; remove it", header)
 		case slices.Contains(secretHeaders(), header):
 			p.addf(place, `the header %s has a secret, which others can read here; put it into a file and name that in "secret"`, header)
 		}
-		canonical[header] = headers[name]
 	}
-	if len(canonical) == 0 {
-		return nil
-	}
-	return canonical
 }
 
 // finishExtract finishes how a page is read. shared are the labels of the whole file.
@@ -156,20 +123,14 @@ func (p *problems) finishExtract(place string, d *Definition, page *Page, shared
 	e := &page.Extract
 	page.defaultsOf(d)
 	hasInstitution := d.Institution+page.Institution != ""
-	isBoth := map[Target]bool{}
-	for i := range e.Fields {
-		f, place := &e.Fields[i], fmt.Sprintf("%s.fields[%d]", place, i)
-		key, both := Target{Currency: f.Currency, Channel: f.Channel}, f.Side == BothSides
-		previous, known := isBoth[key]
+	for i, f := range e.Fields {
+		place := fmt.Sprintf("%s.fields[%d]", place, i)
 		switch {
 		case !hasInstitution:
 			p.addf(place, "has no institution; name one for the source or the page")
 		case f.Currency+page.Currency == "":
 			p.addf(place, "has no currency; name it here or for the page")
-		case known && previous != both:
-			p.addf(place, "%s has a field for both sides and one for a single side; keep one of the two ways", f.Currency)
 		}
-		isBoth[key] = both
 	}
 	if r := e.Rows; r != nil {
 		place += ".rows"
@@ -180,7 +141,9 @@ func (p *problems) finishExtract(place string, d *Definition, page *Page, shared
 			p.addf(place, "has value beside buy or sell; a row has either one value or its sides")
 		}
 		r.Labels = p.normalisedLabels(place+".labels", r.Labels)
-		r.Ignore = p.normalisedIgnore(place+".ignore", r.Ignore, r.Labels)
+		for i := range r.Ignore {
+			r.Ignore[i] = values.NormaliseLabel(r.Ignore[i])
+		}
 		p.mergeLabels(place, r.Labels, shared, r.Ignore, hasInstitution, page.Currency != "", r.Value != nil)
 	}
 	if e.Text != nil {
@@ -232,21 +195,6 @@ func (p *problems) normalisedLabels(place string, labels Labels) Labels {
 	return normalised
 }
 
-func (p *problems) normalisedIgnore(place string, names []string, labels Labels) (ignored []string) {
-	for _, name := range names {
-		label := values.NormaliseLabel(name)
-		_, exists := labels[label]
-		switch {
-		case label == "":
-			p.addf(place, "has a label without letters and digits; remove it")
-		case exists || slices.Contains(ignored, label):
-			p.addf(place, "has %.80q, which is already among the labels or here; keep one", name)
-		}
-		ignored = append(ignored, label)
-	}
-	return ignored
-}
-
 // mergeLabels adds the labels of the whole file to the labels of a page, without those that the page itself defines or
 // ignores. It reports labels if it is not clear which quote they stand for on this page.
 func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []string, hasInstitution, hasCurrency, withSide bool) {
@@ -292,9 +240,6 @@ func (p *problems) finishText(place string, d *Definition, page *Page, shared La
 		t.Labels = p.normalisedLabels(place+".labels", t.Labels)
 		p.mergeLabels(place, t.Labels, shared, nil, hasInstitution, page.Currency != "", false)
 		return
-	}
-	if t.Labels != nil {
-		p.addf(place, "labels is given, but the pattern has no group label; remove it")
 	}
 	if !hasInstitution || page.Currency == "" {
 		p.addf(place, "pattern has no group label, so the source or the page must name the institution, and the page the currency")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/netip"
 	"net/url"
@@ -30,8 +29,7 @@ import (
 
 const (
 	fileBytesMax  = 256 << 10
-	bodyBytesMax  = 16 << 10 // of the JSON body of a request
-	decimalsLimit = 8        // number of decimals of a price that the engine keeps
+	decimalsLimit = 8 // number of decimals of a price that the engine keeps
 )
 
 // definitionFile is the content of one file: a whole definition, which says how the pages of a source are fetched and
@@ -66,9 +64,15 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 		Expiry: Expiry{AfterCheck: engine.LifetimeDefault},
 	}
 	var keys map[string]json.RawMessage
-	var more struct {
-		Bounds []bound `json:"bounds"`
-		Labels Labels  `json:"labels"`
+	var more struct { // texts that the schema has checked
+		Expiry struct{ AfterCheck, AfterDate string }
+		Bounds []struct {
+			Currency, Lowest, Highest string
+			Until                     Day
+			JumpPermille              int64
+			SidesDiffer               bool
+		}
+		Labels Labels
 	}
 	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, d), json.Unmarshal(text, &more)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -84,22 +88,20 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 	if !given("disabled") {
 		d.Disabled = d.Evidence.OldReason()
 	}
-	for _, b := range more.Bounds {
-		d.Bounds = append(d.Bounds, engine.PlausibleRange(b))
+	if more.Expiry.AfterCheck != "" {
+		d.Expiry.AfterCheck, _ = time.ParseDuration(more.Expiry.AfterCheck)
 	}
-	p.finish(d, more.Labels, given("labels"))
+	d.Expiry.AfterDate, _ = time.ParseDuration(more.Expiry.AfterDate)
+	for _, b := range more.Bounds {
+		lowest, _ := engine.ReadDecimal(b.Lowest) // of "": null
+		highest, _ := engine.ReadDecimal(b.Highest)
+		d.Bounds = append(d.Bounds, engine.PlausibleRange{
+			Currency: b.Currency, Until: engine.Date(b.Until), Lowest: lowest, Highest: highest, JumpPermille: b.JumpPermille, SidesDiffer: b.SidesDiffer,
+		})
+	}
+	p.finish(d, more.Labels)
 	file.definition = d
 	return file, p.Err()
-}
-
-// apply returns the definition in the file, or existing with the changes in the file.
-func (f *definitionFile) apply(existing *Definition) (*Definition, error) {
-	if f.definition != nil {
-		return f.definition, nil
-	}
-	changed := *existing
-	err := json.Unmarshal(f.text, &changed)
-	return &changed, err
 }
 
 // problems collects the problems of a file.
@@ -272,18 +274,6 @@ func Site(host string) string {
 	return site
 }
 
-// UnmarshalJSON reads durations such as "26h". The schema has checked them, as in the methods below.
-func (e *Expiry) UnmarshalJSON(data []byte) error {
-	var texts struct{ AfterCheck, AfterDate string }
-	err := json.Unmarshal(data, &texts)
-	for text, duration := range map[string]*time.Duration{texts.AfterCheck: &e.AfterCheck, texts.AfterDate: &e.AfterDate} {
-		if parsed, problem := time.ParseDuration(text); problem == nil {
-			*duration = parsed
-		}
-	}
-	return err
-}
-
 // UnmarshalText reads a day such as 2026-09-17.
 func (d *Day) UnmarshalText(text []byte) error {
 	day, err := engine.ParseDate(string(text))
@@ -297,38 +287,4 @@ func (t *JSONText) UnmarshalJSON(data []byte) error {
 	err := json.Compact(&compact, data)
 	*t = JSONText(compact.String())
 	return err
-}
-
-// bound is an entry of "bounds": the plausible prices of one currency.
-type bound engine.PlausibleRange
-
-// UnmarshalJSON reads an entry of "bounds".
-func (b *bound) UnmarshalJSON(data []byte) error {
-	var texts struct {
-		Currency, Lowest, Highest string
-		Until                     Day
-		JumpPermille              int64
-		SidesDiffer               bool
-	}
-	err := json.Unmarshal(data, &texts)
-	*b = bound{Currency: texts.Currency, Until: engine.Date(texts.Until), JumpPermille: texts.JumpPermille, SidesDiffer: texts.SidesDiffer}
-	for text, decimal := range map[string]*engine.Decimal{texts.Lowest: &b.Lowest, texts.Highest: &b.Highest} {
-		if parsed, problem := engine.ParseDecimal(text); text != "" && problem == nil {
-			*decimal = parsed
-		}
-	}
-	return err
-}
-
-// readFile reads at most fileBytesMax+1 bytes. Pipes and devices are errors, because reading them may never end.
-func readFile(files fs.FS, name string) ([]byte, error) {
-	if info, err := fs.Stat(files, name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("want a file, found %s; remove it from the directory", info.Mode().Type())
-	}
-	file, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, fileBytesMax+1))
-	return data, errors.Join(err, file.Close())
 }

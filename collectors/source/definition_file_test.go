@@ -75,7 +75,7 @@ func TestWholeDefinitionsAreRead(t *testing.T) {
 		t.Errorf("read %+v", d)
 	}
 	second := d.Pages[0].Requests[1]
-	if second.Method != "POST" || second.Headers["Accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
+	if second.Method != "POST" || second.Headers["accept"] != "text/html" || second.Form["json"] != "{}" || second.AddressFrom == nil {
 		t.Errorf("second request %+v", second)
 	}
 	// An empty form is a body, a missing form is not.
@@ -138,9 +138,7 @@ func brokenHeads() map[string]broken {
 		"no expiry at all":     {fieldsFile, `"20h"`, `"9999h"`, "not a duration"},
 		"unknown expiry":       {fieldsFile, `"afterDate"`, `"afterday"`, "unknown key"},
 		"instead of nothing":   {textFile, `"currency": "USD", "requests"`, `"name": "b", "insteadOf": "a", "currency": "USD", "requests"`, "is read instead of \"a\""},
-		"no date on pages":     {textFile, `"name": "Qik"`, `"name": "Qik", "expiry": {"afterDate": "48h"}`, "no page has a date"},
 		"bounds exchanged":     {fieldsFile, `"lowest": "20", "highest": "60.5"`, `"lowest": "60", "highest": "20"`, "exchange them"},
-		"bound that is none":   {fieldsFile, `"currency": "USD", "lowest": "40"`, `"currency": "USD"`, "bounds nothing"},
 		"bound twice":          {fieldsFile, `"until": "2004-12-31", `, ``, "for the same dates"},
 		"bound of no day":      {fieldsFile, `"2004-12-31"`, `"2004-12-32"`, "until"},
 		"bound with a comma":   {fieldsFile, `"60.5"`, `"60,5"`, "highest"},
@@ -168,7 +166,6 @@ func brokenRequests() map[string]broken {
 		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, `the name of a header, "a b"`},
 		"header with a line":   {fieldsFile, `"text/html"`, `"a\r\nb: c"`, "control character"},
 		"header not in ASCII":  {fieldsFile, `"text/html"`, `"é"`, `pages[0].requests[1].headers.accept: 'é' does not match`},
-		"header twice":         {fieldsFile, `"accept": "text/html"`, `"accept": "a", "Accept": "b"`, "occurs twice"},
 	}
 }
 
@@ -211,7 +208,6 @@ func brokenExtracts() map[string]broken {
 		"field of no currency": {fieldsFile, `"currency": "USD",
     "requests"`, `"requests"`, "has no currency"},
 		"field without one":     {fieldsFile, `"institution": "popular",`, `"upstreamSource": "X",`, "no institution"},
-		"both and one":          {fieldsFile, `"side": "buy", "at"`, `"side": "buy", "currency": "EUR", "channel": "cash", "at"`, "both sides and one"},
 		"selector cut off":      {fieldsFile, `"#compra"`, `"#compra["`, "not a CSS selector"},
 		"selector of nothing":   {fieldsFile, `"#compra"`, `"a,,b"`, "not a CSS selector"},
 		"selector unknown":      {fieldsFile, `"#compra"`, `"a:no-such"`, "not a CSS selector"},
@@ -229,7 +225,6 @@ func brokenExtracts() map[string]broken {
 		"label of no currency":  {jsonFile, `"currency": "USD", `, ``, "names no currency"},
 		"label twice":           {rowsFile, `"López de Haro*"`, `"BANCO\u00a0POPULAR :"`, "same label"},
 		"label of marks":        {rowsFile, `"López de Haro*"`, `" *: "`, "is not a label"},
-		"label known, ignored":  {rowsFile, `"Promedio InfoDolar"`, `"banco popular"`, "already among the labels"},
 		"no labels":             {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
 		"group of another name": {textFile, `(?P<buy>`, `(?P<compra>`, `group "compra"`},
 		"no group of a side":    {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
@@ -244,9 +239,7 @@ func brokenLabels() map[string]broken {
 		"a side":               {sharedFile, `"Dólar:": {`, `"Dólar:": {"side": "buy", `, `the label "dolar", here or of the file, names a side`},
 		"no side":              {sharedFile, `"buy": {"at"`, `"value": {"at"`, `the label "dolar", here or of the file, names no side`},
 		"twice":                {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
-		"empty":                {sharedFile, `{"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}}`, `{}`, `labels: is empty; say what each label means, or remove it`},
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
-		"not needed":           {textFile, `"institution": "qik",`, `"institution": "qik", "labels": {"a": {"currency": "USD"}},`, "no page uses labels"},
 		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, `pages[0].extract.rows.unless: is not a pattern`},
 		"unless of no match":   {textFile, `"at": "body"`, `"at": "body", "unless": "("`, `pages[0].extract.text.unless: is not a pattern`},
 	}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +14,6 @@ import (
 
 	"github.com/tasard/tasard/engine"
 )
-
-const filesMax = 1000
 
 // Set is a set of definitions. A definition says how the pages of a source are fetched and read. A Set is immutable;
 // Extend returns another set.
@@ -74,14 +73,15 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 		return nil, fmt.Errorf("list the definitions: %w", err)
 	}
 	listing = slices.DeleteFunc(listing, func(file fs.DirEntry) bool { return file.IsDir() || path.Ext(file.Name()) != ".json" })
-	if len(listing) > filesMax {
-		return nil, fmt.Errorf("list the definitions: %s has %d files *.json, at most %d are accepted", dir, len(listing), filesMax)
-	}
 	extended, readFrom, text := maps.Clone(s.byID), map[string]string{}, map[string][]byte{}
 	maps.Copy(text, s.text)
 	var problems []error
 	for _, file := range listing {
-		loaded, err := loadDefinitionFile(files, dir, file.Name(), tested)
+		var loaded *definitionFile
+		data, err := fs.ReadFile(files, path.Join(dir, file.Name()))
+		if err == nil {
+			loaded, err = readDefinitionFile(file.Name(), data, tested)
+		}
 		if err == nil {
 			err = loaded.addTo(extended, readFrom)
 		}
@@ -106,29 +106,7 @@ func ReadDefinition(name string, text []byte) (*Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return file.apply(&Definition{})
-}
-
-// loadDefinitionFile reads a definition file. It checks that the file that the key caFile names exists.
-func loadDefinitionFile(files fs.FS, dir, name string, tested bool) (*definitionFile, error) {
-	data, err := readFile(files, path.Join(dir, name))
-	if err != nil {
-		return nil, fmt.Errorf("read the definition %s: %w", name, err)
-	}
-	file, err := readDefinitionFile(name, data, tested)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := file.apply(&Definition{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if ca := changed.CAFile; ca != "" {
-		if _, err := fs.Stat(files, path.Join(dir, ca)); err != nil {
-			return nil, fmt.Errorf("%s: caFile: %w; put the file beside this one", name, err)
-		}
-	}
-	return file, nil
+	return file.definition, nil
 }
 
 // addTo adds the definition in the file to definitions, or applies the changes in the file to one of them. readFrom has
@@ -139,12 +117,17 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	}
 	readFrom[f.id] = f.name
 	existing, exists := definitions[f.id]
-	if !exists && f.definition == nil {
+	switch {
+	case f.definition != nil:
+		definitions[f.id] = f.definition
+	case !exists:
 		return fmt.Errorf("%s: there is no source %s to change; check its id, or write a whole definition with pages", f.name, f.id)
+	default:
+		changed := *existing
+		definitions[f.id] = &changed
+		return json.Unmarshal(f.text, &changed)
 	}
-	changed, err := f.apply(existing)
-	definitions[f.id] = changed
-	return err
+	return nil
 }
 
 // Check returns an error if a definition names an institution or currency that is not in the catalogue, which lists
