@@ -16,6 +16,12 @@ type (
 	ClusterHealth = commitlog.ClusterHealth
 )
 
+// Errors of Shared.Ask.
+var (
+	ErrNotLeader      = commitlog.ErrNotLeader
+	ErrOutcomeUnknown = commitlog.ErrOutcomeUnknown
+)
+
 // ErrPosition means that the newest record of the journal has an unexpected number (sequence), because another process
 // has written to the journal.
 var ErrPosition = commitlog.ErrPosition

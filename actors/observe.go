@@ -16,6 +16,14 @@ import (
 // common batches, so one call with many refreshes is faster than many calls. After an error the receipt counts only the
 // durable observations. The caller may send all refreshes again, because repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
+	if s.log.Shared != nil {
+		return observeOperation.do(s, refreshes)
+	}
+	return s.observe(refreshes)
+}
+
+// observe is Observe on the node that decides.
+func (s *System) observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
 	}
@@ -146,6 +154,14 @@ func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, err
 			Cause: errors.New("use Observe, which splits the observations by currency"),
 		}
 	}
+	if s.log.Shared != nil {
+		return executeOperation.do(s, newCurrencyCommand(currency, c))
+	}
+	return s.execute(currency, c)
+}
+
+// execute is Execute on the node that decides.
+func (s *System) execute(currency string, c engine.Command) (engine.Receipt, error) {
 	if err := s.beginChange(); err != nil {
 		return engine.Receipt{}, err
 	}

@@ -110,6 +110,9 @@ func (s *System) populate(r *replayer) error {
 		return err
 	}
 	s.log.Start()
+	if s.log.Shared != nil {
+		s.log.Shared.Serve(s.answer)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actorsStarted = true

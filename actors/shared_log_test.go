@@ -24,9 +24,9 @@ type sharedLog struct {
 	changed sync.Cond
 	records [][]byte
 	nodes   []*sharedNode
-	lost    int  // offers that lost their place
-	stuck   bool // no offer is decided
-	lax     bool // the planted bug: an offer that has lost its place is put behind
+	leader  *sharedNode // decides; nil = there is none
+	lost    int         // offers that lost their place
+	stuck   bool        // no offer is decided
 	random  *rand.Rand
 }
 
@@ -58,6 +58,7 @@ var errSharedClosed = errors.New("the journal is closed")
 type sharedJournal struct {
 	*memoryJournal
 	node   *sharedNode
+	serve  func([]byte) []byte // answers other nodes
 	closed bool
 }
 
@@ -67,6 +68,9 @@ func (l *sharedLog) join(id engine.NodeID, disk *memoryJournal) *sharedNode {
 	defer l.mu.Unlock()
 	n := &sharedNode{log: l, id: id, copy: disk, since: noon}
 	l.nodes = append(l.nodes, n)
+	if l.leader == nil {
+		l.leader = n
+	}
 	return n
 }
 
@@ -106,6 +110,43 @@ func (j *sharedJournal) Node() engine.NodeID { return j.node.id }
 // Join implements commitlog.SharedJournal.
 func (*sharedJournal) Join(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }
 
+// Leads implements commitlog.SharedJournal.
+func (j *sharedJournal) Leads() bool {
+	l := j.node.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leader == j.node
+}
+
+// Serve implements commitlog.SharedJournal.
+func (j *sharedJournal) Serve(answer func([]byte) []byte) {
+	j.node.log.with(func() { j.serve = answer })
+}
+
+// Ask implements commitlog.SharedJournal: the answer comes unless one of the two nodes is cut off meanwhile.
+func (j *sharedJournal) Ask(ctx context.Context, request []byte) (answer []byte, err error) {
+	l := j.node.log
+	defer context.AfterFunc(ctx, func() { l.with(func() {}) })()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	leader := l.leader
+	if leader == nil || leader == j.node || leader.off || j.node.off || leader.open.serve == nil {
+		return nil, commitlog.ErrNotLeader
+	}
+	serve, answered := leader.open.serve, false
+	go func() {
+		a := serve(request)
+		l.with(func() { answer, answered = a, true })
+	}()
+	for !answered {
+		if ctx.Err() != nil || leader.off || j.node.off || l.leader != leader || leader.open.closed {
+			return nil, commitlog.ErrOutcomeUnknown
+		}
+		l.changed.Wait()
+	}
+	return answer, nil
+}
+
 func (j *sharedJournal) ClusterHealth() commitlog.ClusterHealth {
 	j.node.log.mu.Lock()
 	defer j.node.log.mu.Unlock()
@@ -139,7 +180,7 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 		case j.node.full:
 			return 0, wal.ErrNoSpace
 		case l.stuck || !j.node.majority():
-		case uint64(len(l.records)) > expected && !l.lax:
+		case uint64(len(l.records)) > expected:
 			l.lost++
 			return 0, fmt.Errorf("%w: %d, not %d", commitlog.ErrPosition, len(l.records), expected)
 		default:

@@ -60,7 +60,7 @@ func cutOff(t *testing.T) {
 			t.Errorf("a change on its way: %v", err)
 		}
 	})
-	apart.offers()
+	f.nodes[0].offers() // which leads
 	f.log.cut(apart.node, true)
 	f.log.with(func() { f.log.stuck = false })
 	late.Wait()
@@ -255,6 +255,7 @@ func TestShared_A12_UnknownCurrency(t *testing.T) {
 	}
 	f.config.Catalogue = catalogue
 	wide := f.join(&memoryJournal{})
+	f.log.with(func() { f.log.leader = wide.node })
 	observe(t, wide.System, saying("infodolar", noon, "XTS", "58", "60", "popular"))
 	narrow := f.nodes[0]
 	<-narrow.Done()
@@ -389,7 +390,7 @@ func TestShared_DescribesBundles(t *testing.T) {
 	observe(t, f.nodes[1].System, saying("infodolar", noon, "USD", "58", "60", "popular"))
 	f.settled()
 	line, err := dump.Record(f.log.records[0])
-	if err != nil || !strings.HasPrefix(line, `{"event":"bundle","node":2,"records":[{"currency":"USD"`) {
+	if err != nil || !strings.HasPrefix(line, `{"event":"bundle","node":1,"records":[{"currency":"USD"`) {
 		t.Errorf("%s, %v", line, err)
 	}
 	if stats := f.nodes[0].Stats(); stats.Sequence != f.log.end() {

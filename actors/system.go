@@ -154,6 +154,7 @@ func (s *System) prepare(journal commitlog.Journal) (err error) {
 		return err
 	}
 	s.accounts.Node, s.accounts.Majority = s.log.Shared.Node(), commitlog.Majority{Shared: s.log.Shared}
+	s.accountsAPI = &leaderAccounts{s.accounts, s}
 	return nil
 }
 

@@ -36,6 +36,9 @@ type Cluster struct {
 	peers     *peerTable
 	store     *store
 	transfers chan struct{} // limits sendLog
+	callsNow  chan struct{} // limits answerCall
+
+	serve atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
 
 	replica     atomic.Pointer[replica] // nil until Join has begun
 	replicaDone chan struct{}           // closed when the goroutine of the replica has ended
@@ -69,7 +72,7 @@ func Open(config Config) (*Cluster, error) {
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
 	host, _ := os.Hostname() // without a name the process ID has to do
-	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
+	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), callsNow: make(chan struct{}, callsMax), replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})

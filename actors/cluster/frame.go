@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+
+	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 const frameHeaderBytes = 12
@@ -26,6 +29,13 @@ func (f *frame) encode() []byte {
 	b = binary.LittleEndian.AppendUint64(b, f.sequence)
 	b = binary.LittleEndian.AppendUint32(b, f.previous)
 	return append(b, f.record...)
+}
+
+var errFrame = errors.New("an entry that is neither empty nor a record")
+
+// validEntry reports whether an entry is a change of the members, the empty first entry of a leader, or a frame.
+func validEntry(e *pb.Entry) bool {
+	return e.GetType() != pb.EntryNormal || len(e.Data) == 0 || len(e.Data) > frameHeaderBytes
 }
 
 // decodeFrame decodes the data of an entry, which is longer than a header. The record in the result shares its memory

@@ -401,7 +401,7 @@ func (r *replica) apply(e *pb.Entry) error {
 	switch {
 	case e.GetType() == pb.EntryConfChange:
 		return r.applyConf(e.Data)
-	case len(e.Data) <= frameHeaderBytes:
+	case len(e.Data) == 0:
 		return nil // the first entry of a leader
 	}
 	f := decodeFrame(e.Data)

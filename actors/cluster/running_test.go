@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/raft/v3/raftpb"
+
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/engine"
@@ -27,7 +29,7 @@ func TestRunning(t *testing.T) {
 	f.configs[0].Clock = func() time.Time { return realClock().Add(time.Duration(ahead.Load())) }
 	f.startAll()
 	f.runSteps(t,
-		step{"OneWinner", oneWinner}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
+		step{"OneWinner", oneWinner}, step{"Calls", callLeader}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
 		step{"Stuck", func(t *testing.T, f *testCluster) { stalledProposal(t, f, ahead) }},
 		step{"LostAnswers", lostAnswers}, step{"ControlTrustsAnswers", trustsAnswers},
 		step{"Seal", oneCodeKey},
@@ -55,6 +57,48 @@ func oneWinner(t *testing.T, f *testCluster) {
 	}
 	if n := f.nodes[0].otherLists(); n > 0 {
 		t.Errorf("%d nodes are shown with another list of members", n)
+	}
+}
+
+// callLeader asks the leader through another node. A request without a number and an entry without a frame end the
+// connection, and no more.
+func callLeader(t *testing.T, f *testCluster) {
+	at := f.leader()
+	leader, other := f.nodes[at].cluster, f.nodes[(at+1)%3].cluster
+	if _, err := leader.Journal().Ask(t.Context(), []byte("x")); !errors.Is(err, actors.ErrNotLeader) {
+		t.Errorf("the leader asks itself: %v", err)
+	}
+	if _, err := other.Journal().Ask(t.Context(), []byte("x")); !errors.Is(err, actors.ErrNotLeader) {
+		t.Errorf("a leader that does not serve yet: %v", err)
+	}
+	hold := make(chan struct{})
+	leader.Journal().Serve(func(request []byte) []byte {
+		if string(request) == "wait" {
+			<-hold
+		}
+		return append([]byte("answer to "), request...)
+	})
+	for _, request := range []string{"one", strings.Repeat("x", 1<<20)} {
+		if answer, err := other.Journal().Ask(t.Context(), []byte(request)); err != nil || string(answer) != "answer to "+request {
+			t.Errorf("%.20q, %v", answer, err)
+		}
+	}
+	waiting := make(chan error)
+	go func() {
+		_, err := other.Journal().Ask(t.Context(), []byte("wait"))
+		waiting <- err
+	}()
+	eventually(t, "a call", func() bool { return len(leader.callsNow) == 1 })
+	link := other.transport.link(leader.config.name())
+	link.send(kindCall, []byte("short"))
+	if err := <-waiting; !errors.Is(err, actors.ErrOutcomeUnknown) {
+		t.Errorf("a call whose connection ended: %v", err)
+	}
+	close(hold)
+	eventually(t, "a new connection", link.up.Load)
+	entry := &pb.Message{Type: pb.MsgApp.Enum(), Entries: []*pb.Entry{{Data: []byte("short")}}}
+	if err := leader.transport.receive(nil, "node-2", kindRaft, mustMarshal(entry)); err == nil {
+		t.Error("an entry without a frame is accepted")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,12 +23,14 @@ import (
 
 // A connection begins with a hello in each direction. After that it has messages: a length of four bytes, a byte for
 // the kind, and the body. A connection carries messages in one direction only, from the node that dialed, except the
-// answers to kindHeartbeat (the other node's heartbeat) and kindLogRequest.
+// answers to kindHeartbeat (the other node's heartbeat), kindCall and kindLogRequest.
 const (
 	kindHello      = 'h'
 	kindRaft       = 'r'
 	kindHeartbeat  = 'b'
 	kindForget     = 'f'
+	kindCall       = 'c' // a request to the leader
+	kindAnswer     = 'a' // the answer
 	kindLogRequest = 'l' // answered with a tar archive
 	kindRefused    = 'x' // the answer to the hello of a process that is refused because of a claim
 )
@@ -93,6 +96,7 @@ type link struct {
 	waits   atomic.Int64 // heartbeats that the node has not answered
 	up      atomic.Bool  // connected
 	refused atomic.Bool  // the node accepts another process of this node
+	calls   calls
 	cancel  context.CancelFunc
 }
 
@@ -151,12 +155,16 @@ func (t *transport) unlink(name string) {
 	}
 }
 
+// link returns the connection to another node, or nil.
+func (t *transport) link(name string) *link {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.links[name]
+}
+
 // send queues a message for a node. It drops the message if the node does not read.
 func (t *transport) send(name string, kind byte, body []byte) {
-	t.mu.Lock()
-	l := t.links[name]
-	t.mu.Unlock()
-	if l != nil {
+	if l := t.link(name); l != nil {
 		l.send(kind, body)
 	}
 }
@@ -207,8 +215,10 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		if err == nil {
 			pause = dialInterval
 			l.up.Store(true)
+			l.calls.begin()
 			err = l.write(ctx, conn, t.c.encodeHeartbeat(), func() { t.readAnswers(l, conn, r) })
 			l.up.Store(false)
+			l.calls.end()
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -222,7 +232,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 	}
 }
 
-// readAnswers reads the heartbeats with which a node answers, until the connection ends.
+// readAnswers reads the heartbeats and answers of a node until the connection ends.
 func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	for {
 		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // of the operating system
@@ -232,9 +242,12 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 		if err != nil {
 			return
 		}
-		if kind == kindHeartbeat {
+		switch kind {
+		case kindHeartbeat:
 			t.c.peers.receive(l.name, body)
 			l.waits.Add(-1)
+		case kindAnswer:
+			l.calls.answered(body)
 		}
 	}
 }
@@ -536,6 +549,9 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 		if err := proto.Unmarshal(body, m); err != nil {
 			return err
 		}
+		if m.GetType() == pb.MsgApp && slices.ContainsFunc(m.Entries, func(e *pb.Entry) bool { return !validEntry(e) }) {
+			return errFrame
+		}
 		if r := t.c.replica.Load(); r != nil {
 			r.step(m)
 		}
@@ -545,6 +561,8 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 	case kindForget:
 		_ = t.c.peers.forget(string(body))
 		t.c.removeForgotten(string(body))
+	case kindCall:
+		return t.answerCall(conn, body)
 	case kindLogRequest:
 		t.c.sendLog(conn)
 		return io.EOF

@@ -26,6 +26,12 @@ var ErrConflict = &engine.Error{
 // ErrNoMajority is the cause of write errors while this node cannot reach a majority of the cluster.
 var ErrNoMajority = errors.New("no majority of the cluster's members is reachable")
 
+// ErrNotLeader means that the node that was asked for a change does not lead the cluster. Nothing was changed.
+var ErrNotLeader = &engine.Error{
+	Code: engine.CodeNoMajority, Message: "the nodes of the service are choosing their leader, so changes must wait; try again later", RetryAfter: retryNoMajority,
+	Cause: errors.New("the node that was asked does not lead the cluster"),
+}
+
 // ErrOutcomeUnknown is returned for a change in progress when the cluster loses its majority.
 var ErrOutcomeUnknown = &engine.Error{
 	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; check it when the nodes of the cluster reach each other again",

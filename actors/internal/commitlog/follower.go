@@ -3,6 +3,7 @@ package commitlog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,8 @@ const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 // WindowEntry counts the references to a record in the replication window, which contains the delivered records that
 // are not applied yet. Each owner with events in the record has a reference until it has applied them.
 type WindowEntry struct {
-	window     chan struct{}
+	window     *window
+	sequence   uint64
 	references atomic.Int64
 }
 
@@ -38,7 +40,72 @@ func (w *WindowEntry) Retain() *WindowEntry {
 // Release removes a reference. When no reference is left, the record no longer counts for ReplicationWindow.
 func (w *WindowEntry) Release() {
 	if w.references.Add(-1) == 0 {
-		<-w.window
+		w.window.remove(w)
+	}
+}
+
+// window is the replication window.
+type window struct {
+	room chan struct{} // has an element for each entry
+
+	mu      sync.Mutex
+	entries []*WindowEntry // oldest first
+	newest  uint64         // sequence of the newest delivered record
+	changed chan struct{}  // if not nil, closed when an entry is removed
+}
+
+// add adds a record with one reference when there is room. It returns nil if ctx ends first.
+func (w *window) add(ctx context.Context, sequence uint64) *WindowEntry {
+	select {
+	case w.room <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := &WindowEntry{window: w, sequence: sequence}
+	w.newest = sequence
+	w.entries = append(w.entries, e.Retain())
+	return e
+}
+
+func (w *window) remove(e *WindowEntry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.entries = slices.DeleteFunc(w.entries, func(other *WindowEntry) bool { return other == e })
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+	<-w.room
+}
+
+// applied returns the sequence up to which all records are applied. It is called with mu locked.
+func (w *window) applied() uint64 {
+	if len(w.entries) > 0 {
+		return w.entries[0].sequence - 1
+	}
+	return w.newest
+}
+
+// await waits until all records up to a sequence are applied.
+func (w *window) await(ctx context.Context, sequence uint64) error {
+	for {
+		w.mu.Lock()
+		applied, changed := w.applied(), w.changed
+		if changed == nil {
+			changed = make(chan struct{})
+			w.changed = changed
+		}
+		w.mu.Unlock()
+		if applied >= sequence {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -79,16 +146,17 @@ type follower struct {
 	log     *Log
 	shards  int
 	decoder *record.Decoder
-	window  chan struct{}
+	window  *window
 	context context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
 
-func newFollower(log *Log, shards int) *follower {
+func newFollower(log *Log, shards int, last uint64) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &follower{
-		log: log, shards: shards, decoder: record.NewDecoder(), window: make(chan struct{}, ReplicationWindow), context: ctx, cancel: cancel,
+		log: log, shards: shards, decoder: record.NewDecoder(), context: ctx, cancel: cancel,
+		window: &window{room: make(chan struct{}, ReplicationWindow), newest: last},
 	}
 }
 
@@ -111,13 +179,11 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
 	}
-	select {
-	case f.window <- struct{}{}:
-	case <-f.context.Done():
+	entry := f.window.add(f.context, sequence)
+	if entry == nil {
 		return
 	}
-	m := &Delivered{Sequence: sequence, bytes: len(data), Window: &WindowEntry{window: f.window}}
-	m.Window.Retain()
+	m := &Delivered{Sequence: sequence, bytes: len(data), Window: entry}
 	m.err = f.decode(m, data)
 	f.log.Ref.Send(m)
 }

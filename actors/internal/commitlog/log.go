@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -100,9 +101,14 @@ func (l *Log) Start() {
 	l.writer.start(l.checkSpace)
 	l.snapshots.start(nil)
 	if l.Shared != nil {
-		l.follower = newFollower(l, len(l.actor.shards))
+		l.follower = newFollower(l, len(l.actor.shards), l.actor.last)
 		l.follower.start()
 	}
+}
+
+// AwaitApplied waits until this node has applied all records of a SharedJournal up to a sequence.
+func (l *Log) AwaitApplied(ctx context.Context, sequence uint64) error {
+	return l.follower.window.await(ctx, sequence)
 }
 
 // NodeStopping announces the node's stop. From then on the Actor rejects all writes while the cluster has no majority,

@@ -98,6 +98,7 @@ func (a *Actor) delivered(m *Delivered) {
 		a.failStop(fmt.Errorf("record %d: this node proposed it for another sequence", m.Sequence))
 		return
 	case m.own:
+		a.log.Health.Sequence.Store(m.Sequence) // before the callers get their answers
 		a.commit(batch)
 		return
 	}

@@ -88,7 +88,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 			size := rapid.SampledFrom([]int{1, most / 3, most / 2, most - 1, most}).Draw(t, "size")
 			log.actor.Receive(&Write{From: r, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
 		}
-		window := make(chan struct{}, owners)
+		places := &window{room: make(chan struct{}, owners)}
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
 			(<-log.writer.jobs)()          // gather
 			log.actor.Receive(&gathered{}) // what gather sends goes to log.Ref, which is another one here
@@ -104,9 +104,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 			}
 			offered += len(b.Records)
 			log.actor.Receive(&appendResult{})
-			window <- struct{}{}
-			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: &WindowEntry{window: window}}
-			m.Window.Retain()
+			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: places.add(context.Background(), sequence)}
 			log.actor.Receive(m)
 		}
 	})
@@ -131,7 +129,7 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Ref = spawn(t, system, "owner", owner)
-		f := newFollower(log, 1)
+		f := newFollower(log, 1, 0)
 		f.start()
 		synctest.Wait()
 		if len(owner.delivered) != ReplicationWindow {

@@ -31,6 +31,13 @@ type SharedJournal interface {
 	// Follow calls deliver for each durable record after Last, in order and without gaps. It returns nil when ctx ends.
 	// After an error the node must stop. record is valid only during the call.
 	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
+	// Leads reports whether this node leads the cluster. It does not block.
+	Leads() bool
+	// Ask sends a request to the node that leads and returns its answer. ErrNotLeader means that no node has received
+	// the request. Any other error leaves open what the leader did.
+	Ask(ctx context.Context, request []byte) (answer []byte, err error)
+	// Serve sets the function that answers other nodes. An empty answer means that it did nothing.
+	Serve(answer func(request []byte) []byte)
 	// ClusterHealth returns this node's view of the cluster. It does not block.
 	ClusterHealth() ClusterHealth
 }
