@@ -152,6 +152,9 @@ func responseErrorOf(err error) *responseError {
 }
 
 func (e *responseError) error() error {
+	if e.Message == commitlog.ErrOutcomeUnknown.Message {
+		return commitlog.ErrOutcomeUnknown
+	}
 	err := &engine.Error{Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter}
 	if e.Cause != "" {
 		err.Cause = errors.New("at the leader: " + e.Cause)

@@ -69,6 +69,11 @@ type Error struct {
 	Cause      error         // for the log only
 }
 
+// ErrOutcomeUnknown is the error of a change in progress on a node that loses its cluster meanwhile.
+var ErrOutcomeUnknown = &Error{
+	Code: CodeInternalError, Message: "the change may or may not have been kept; check it when the nodes of the cluster reach each other again",
+}
+
 // Error returns the code, the message and the cause.
 func (e *Error) Error() string {
 	if e.Cause != nil {

@@ -129,7 +129,7 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 	}
 	code, message := named.Code, named.Message
 	answered, known := statuses[code]
-	if !known || code == engine.CodeInternalError {
+	if !known || code == engine.CodeInternalError && named != engine.ErrOutcomeUnknown {
 		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
 	}
 	if answered == fasthttp.StatusInternalServerError || named.Cause != nil {

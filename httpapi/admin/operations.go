@@ -133,6 +133,8 @@ func writeError(w http.ResponseWriter, err error) {
 		response = Error{engineErr.Code, engineErr.Message}
 		status = http.StatusConflict
 		switch engineErr.Code {
+		case engine.CodeInternalError:
+			status = http.StatusInternalServerError
 		case engine.CodeInvalidParameters:
 			status = http.StatusBadRequest
 		case engine.CodeNotFound:

@@ -32,11 +32,8 @@ var ErrNotLeader = &engine.Error{
 	Cause: errors.New("the node that was asked does not lead the cluster"),
 }
 
-// ErrOutcomeUnknown is returned for a change in progress when the cluster loses its majority.
-var ErrOutcomeUnknown = &engine.Error{
-	Code: engine.CodeInternalError, Message: "the change may or may not have been kept; check it when the nodes of the cluster reach each other again",
-	Cause: ErrNoMajority,
-}
+// ErrOutcomeUnknown is returned for a change in progress when the cluster loses its leader or its majority.
+var ErrOutcomeUnknown = engine.ErrOutcomeUnknown
 
 // ReadOnly returns the error for a write while the journal accepts none. cause is ErrNoMajority or wal.ErrNoSpace.
 func ReadOnly(cause error) *engine.Error {
