@@ -28,7 +28,7 @@ func goroutineFiles() map[string]string {
 		"bench/bare.go":                         "runBare: closes the listener when its context ends",
 		"bench/process.go":                      "process.stop or kill: waits for the end of the process",
 		"collectors/collector.go":               "Collector.Run: waits for every source",
-		"collectors/fetch/transport.go":            "none runs on: Close cancels the fetches by it, and Fetch stops it",
+		"collectors/fetch/transport.go":         "closes a connection at the end of its Fetch",
 		"collectors/simulated/site.go":          "Site.Close: waits for the accept loops and for every connection",
 		"cmd/sources/check.go":                  "checkAll: waits for every check",
 		"httpapi/apitest/acceptor.go":           "acceptor.close: waits for the accept loop and for every connection",
