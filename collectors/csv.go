@@ -5,9 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 )
 
 // csvParser parses the lines of a CSV file. Every line is a record: a quoted field ends in its line. A missing quote
@@ -53,59 +51,18 @@ func (p *csvParser) parse(line []byte, values *fields) *LineError {
 	return nil
 }
 
-// readHeader reads the header, the first non-blank line.
-func (r *Reader) readHeader(p *csvParser) error {
-	for {
-		line, long, err := r.lines.next()
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("read the header of %s: %w: the file is empty, want the columns %s", r.name, io.ErrUnexpectedEOF, columns)
-		}
-		if err != nil {
-			return fmt.Errorf("read the header of %s: %w", r.name, err)
-		}
-		if !long && isBlankLine(line) {
-			continue
-		}
-		problem := lineProblem(line, long)
-		if problem == nil {
-			var cells []string
-			if cells, problem = p.split(line); problem == nil {
-				p.header, problem = columnsOf(cells)
-			}
-		}
-		if problem != nil {
-			return *r.locate(problem)
-		}
-		return nil
+// readHeader parses the header: the names of all columns, in any order.
+func (p *csvParser) readHeader(line []byte) *LineError {
+	cells, problem := p.split(line)
+	if problem != nil {
+		return problem
 	}
-}
-
-// columnsOf returns the columns named in the header, in its order.
-func columnsOf(cells []string) ([]column, *LineError) {
-	var order []column
-	var problems []string
+	if !slices.Equal(slices.Sorted(slices.Values(cells)), slices.Sorted(slices.Values(columnNames))) {
+		return &LineError{Found: "the header " + quoted(string(line)), Want: "exactly the columns " + columns + ", in any order, separated by commas"}
+	}
 	for _, cell := range cells {
-		col, known := parseColumn(cell)
-		switch {
-		case !known:
-			problems = append(problems, "has the unknown "+quoted(cell))
-		case slices.Contains(order, col):
-			problems = append(problems, "repeats "+cell)
-		default:
-			order = append(order, col)
-		}
+		c, _ := parseColumn(cell)
+		p.header = append(p.header, c)
 	}
-	for c := range columnCount {
-		if !slices.Contains(order, c) {
-			problems = append(problems, "lacks "+c.String())
-		}
-	}
-	if len(problems) == 0 {
-		return order, nil
-	}
-	const shown = 6
-	if len(problems) > shown {
-		problems = append(problems[:shown], "…")
-	}
-	return nil, &LineError{Found: "a header that " + strings.Join(problems, ", "), Want: "exactly the columns " + columns + ", in any order, separated by commas"}
+	return nil
 }

@@ -1,6 +1,7 @@
 package collectors
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,81 +47,56 @@ type fields [columnCount]string
 
 // observation converts the texts to an Observation. The LineError describes the first invalid text.
 func (f *fields) observation() (Observation, *LineError) {
-	for c, text := range f {
-		if problem := textProblem(column(c), text); problem != nil {
-			return Observation{}, problem
-		}
+	p := &fieldParser{fields: f}
+	for c := range columnCount {
+		p.checkText(c)
 	}
-	observed, problem := f.instant(columnObservedAt)
-	if problem != nil {
-		return Observation{}, problem
-	}
-	published, problem := f.instant(columnPublishedAt)
-	if problem != nil {
-		return Observation{}, problem
-	}
-	effective, problem := f.date(columnEffectiveDate)
-	if problem != nil {
-		return Observation{}, problem
-	}
-	channel, kind, problem := f.channelAndKind()
-	if problem != nil {
-		return Observation{}, problem
-	}
-	return Observation{
-		SourceID: f[columnSourceID], ObservedAt: observed,
+	o := Observation{
+		SourceID: f[columnSourceID], ObservedAt: p.instant(columnObservedAt),
 		Observation: engine.Observation{
-			InstitutionID: f[columnInstitutionID], Currency: f[columnCurrency], Channel: channel, Kind: kind,
-			Buy: f[columnBuy], Sell: f[columnSell], EffectiveDate: effective, PublishedAt: published,
+			InstitutionID: f[columnInstitutionID], Currency: f[columnCurrency], Channel: p.channel(), Kind: p.kind(),
+			Buy: f[columnBuy], Sell: f[columnSell], EffectiveDate: p.date(columnEffectiveDate), PublishedAt: p.instant(columnPublishedAt),
 		},
-	}, nil
+	}
+	return o, p.problem
 }
 
-// textProblem returns an error for a missing or too long text, or one with forbidden characters. text must be valid
-// UTF-8.
-func textProblem(c column, text string) *LineError {
-	limit := lineBytesMax
-	switch c {
-	case columnObservedAt, columnCurrency:
-		if text == "" {
-			return &LineError{Column: c.String(), Found: "nothing", Want: "a value"}
-		}
-	case columnInstitutionID, columnSourceID:
-		limit = engine.InstitutionIDMax
-		if c == columnSourceID {
-			limit = sourceIDMax
-		}
-		if text == "" {
-			return &LineError{Column: c.String(), Found: "nothing", Want: "a value"}
-		}
+// fieldParser parses texts and keeps the first problem.
+type fieldParser struct {
+	*fields
+	problem *LineError
+}
+
+func (p *fieldParser) failf(c column, want string, args ...any) {
+	p.problem = cmp.Or(p.problem, &LineError{Column: c.String(), Found: quoted(p.fields[c]), Want: fmt.Sprintf(want, args...)})
+}
+
+// checkText reports a missing or too long text, or one with forbidden characters. The text must be valid UTF-8.
+func (p *fieldParser) checkText(c column) {
+	text, isID := p.fields[c], c == columnInstitutionID || c == columnSourceID
+	switch {
+	case text == "" && (isID || c == columnObservedAt || c == columnCurrency):
+		p.problem = cmp.Or(p.problem, &LineError{Column: c.String(), Found: "nothing", Want: "a value"})
+	case isID && utf8.RuneCountInString(text) > engine.InstitutionIDMax:
+		p.failf(c, "at most %d characters", engine.InstitutionIDMax)
+	case strings.ContainsFunc(text, isForbiddenRune):
+		p.failf(c, "text without control characters and without U+FFFD, the mark of damaged text")
 	}
-	if len(text) > limit && utf8.RuneCountInString(text) > limit {
-		return &LineError{Column: c.String(), Found: quoted(text), Want: fmt.Sprintf("at most %d characters", limit)}
-	}
-	if strings.ContainsFunc(text, isForbiddenRune) {
-		return &LineError{
-			Column: c.String(), Found: quoted(text),
-			Want: "text without control characters and without U+FFFD, the mark of damaged text",
-		}
-	}
-	return nil
 }
 
 func isForbiddenRune(r rune) bool { return r < ' ' || r == 0x7F || r == utf8.RuneError }
 
 // instant parses the RFC 3339 time in a column. The text "" gives the zero time.
-func (f *fields) instant(c column) (time.Time, *LineError) {
-	if f[c] == "" {
-		return time.Time{}, nil
+func (p *fieldParser) instant(c column) (t time.Time) {
+	text := p.fields[c]
+	if text == "" {
+		return t
 	}
-	t, err := time.Parse(time.RFC3339, f[c])
-	if t = t.UTC(); err != nil || !strictRFC3339.MatchString(f[c]) || !isPlausibleYear(t) {
-		return time.Time{}, &LineError{
-			Column: c.String(), Found: quoted(f[c]),
-			Want: fmt.Sprintf("an RFC 3339 instant of the years %d to %d, as 2025-05-17T13:29:03Z", yearMin, yearMax),
-		}
+	t, err := time.Parse(time.RFC3339, text)
+	if t = t.UTC(); err != nil || !strictRFC3339.MatchString(text) || !isPlausibleYear(t) {
+		p.failf(c, "an RFC 3339 instant of the years %d to %d, as 2025-05-17T13:29:03Z", yearMin, yearMax)
 	}
-	return t, nil
+	return t
 }
 
 // strictRFC3339 rejects texts that time.Parse accepts against RFC 3339: an hour of one digit, a comma or more than nine
@@ -131,41 +107,32 @@ var strictRFC3339 = regexp.MustCompile(`^.{11}\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-](
 func isPlausibleYear(t time.Time) bool { return yearMin <= t.Year() && t.Year() <= yearMax }
 
 // date parses the calendar date in a column. The text "" gives the zero date.
-func (f *fields) date(c column) (engine.Date, *LineError) {
-	if f[c] == "" {
-		return 0, nil
+func (p *fieldParser) date(c column) (date engine.Date) {
+	if p.fields[c] == "" {
+		return 0
 	}
-	date, err := engine.ParseDate(f[c])
+	date, err := engine.ParseDate(p.fields[c])
 	if err != nil || !isPlausibleYear(date.Start()) {
-		return 0, &LineError{
-			Column: c.String(), Found: quoted(f[c]),
-			Want: fmt.Sprintf("a calendar date of the years %d to %d, as 2025-05-17", yearMin, yearMax),
-		}
+		p.failf(c, "a calendar date of the years %d to %d, as 2025-05-17", yearMin, yearMax)
 	}
-	return date, nil
+	return date
 }
 
-// channelAndKind parses the channel and the kind of a rate. The text "" gives the default: engine.Unspecified or
-// engine.Commercial.
-func (f *fields) channelAndKind() (engine.Channel, engine.Kind, *LineError) {
-	channel, kind := engine.Unspecified, engine.Commercial
-	var known bool
-	if f[columnChannel] != "" {
-		if channel, known = engine.ParseChannel(f[columnChannel]); !known {
-			return "", "", enumProblem(columnChannel, f[columnChannel], engine.Channels())
-		}
-	}
-	if f[columnKind] != "" {
-		if kind, known = engine.ParseKind(f[columnKind]); !known {
-			return "", "", enumProblem(columnKind, f[columnKind], engine.Kinds())
-		}
-	}
-	return channel, kind, nil
+func (p *fieldParser) channel() engine.Channel {
+	return oneOf(p, columnChannel, engine.Unspecified, engine.Channels())
 }
 
-func enumProblem[T ~string](c column, found string, known []T) *LineError {
-	words := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(known), "[]")), ", ")
-	return &LineError{Column: c.String(), Found: quoted(found), Want: "nothing or one of " + words}
+func (p *fieldParser) kind() engine.Kind {
+	return oneOf(p, columnKind, engine.Commercial, engine.Kinds())
+}
+
+// oneOf parses one of the known words. The text "" gives the default.
+func oneOf[T ~string](p *fieldParser, c column, def T, known []T) T {
+	value := cmp.Or(T(p.fields[c]), def)
+	if !slices.Contains(known, value) {
+		p.failf(c, "nothing or one of %s", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(known), "[]")), ", "))
+	}
+	return value
 }
 
 // quoted returns a text in quotes, escaped and shortened, for an error.

@@ -1,6 +1,8 @@
 package collectors
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,21 +10,20 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tasard/tasard/engine"
 )
 
 // Limits of an observation file.
 const (
-	lineBytesMax           = 64 << 10 // of a line without its line end; a usual line has 90 bytes
-	endlessLineBytes       = 16 << 20 // a line of more bytes ends the reading with ErrEndlessLine
-	refreshObservationsMax = 10_000   // lines with the same source and time (a refresh); usually at most 3,500
+	lineBytesMax           = 64 << 10 // of a line; a usual line has 90 bytes
+	refreshObservationsMax = 10_000   // of one refresh; further lines with the same source and time are another
 	batchErrorsMax         = 256      // malformed lines in one Batch
-	sourceIDMax            = 80       // characters of a source id, as for an institution id
 	yearMin, yearMax       = 1900, 2999
-	signatureBytes         = 4   // length of the longest file signature in binaryFormat
-	sniffBytes             = 512 // first bytes of a file for sniff
+	sniffBytes             = 512 // first bytes of a file, which show its format
 	quotedBytesMax         = 64  // bytes of an invalid text quoted in an error
+	byteOrderMark          = "\uFEFF"
 )
 
 // Format is the format of an observation file.
@@ -81,24 +82,34 @@ func (e LineError) Error() string {
 // Reader reads an observation file as refreshes, in constant memory. It is not safe for concurrent use.
 type Reader struct {
 	name    string
-	lines   lineReader
+	scanner *bufio.Scanner
+	number  int // of the last line read, from 1
 	parse   func(line []byte, values *fields) *LineError
 	pending Batch // the next Batch, still incomplete
 	err     error // result of every further Next; nil = more can be read
 }
 
 // OpenObservations returns a Reader of a file, and reads the header of a CSV file. name is the file name. The error is
-//   - a LineError if the header is not valid CSV or has wrong columns, or if the file is compressed or a workbook,
-//   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty.
+//   - a LineError if the header is not valid CSV or has wrong columns, or if the file is a workbook,
+//   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty,
+//   - an error that wraps bufio.ErrTooLong if the first line is too long.
 func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
-	reader := &Reader{name: name, lines: newLineReader(r)}
-	if found, advice := reader.lines.binaryFormat(); found != "" {
-		return nil, LineError{File: name, Line: 1, Found: found, Want: "CSV or NDJSON; " + advice}
+	in := bufio.NewReaderSize(r, sniffBytes)
+	if start, _ := in.Peek(2); string(start) == "PK" || string(start) == "\xD0\xCF" { // the next read returns an error again
+		return nil, LineError{
+			File: name, Line: 1, Found: "a workbook or a zip file",
+			Want: "CSV or NDJSON; import a workbook (.xlsx) as a document of its source, such as --source bcrd-usd, or save it as CSV",
+		}
 	}
-	if format == AnyFormat {
-		format = cmp.Or(FormatOf(name), reader.lines.sniff())
+	reader := &Reader{name: name, scanner: bufio.NewScanner(in)}
+	reader.scanner.Buffer(nil, lineBytesMax)
+	if format = cmp.Or(format, FormatOf(name)); format == AnyFormat {
+		start, _ := in.Peek(sniffBytes)
+		if bytes.HasPrefix(bytes.TrimLeft(start, byteOrderMark+" \t\r\n"), []byte{'{'}) {
+			format = NDJSON
+		}
 	}
-	switch format {
+	switch cmp.Or(format, CSV) {
 	case NDJSON:
 		reader.parse = parseJSON
 	case CSV:
@@ -113,11 +124,46 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	return reader, nil
 }
 
-// Bytes returns the number of bytes read so far.
-func (r *Reader) Bytes() int64 { return r.lines.bytes }
+// readHeader reads the header, the first non-blank line.
+func (r *Reader) readHeader(p *csvParser) error {
+	line, err := r.line()
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: the file is empty, want the columns %s", io.ErrUnexpectedEOF, columns)
+	}
+	if err != nil {
+		return fmt.Errorf("read the header of %s: %w", r.name, err)
+	}
+	problem := textProblem(line)
+	if problem == nil {
+		problem = p.readHeader(line)
+	}
+	if problem != nil {
+		return r.located(*problem)
+	}
+	return nil
+}
 
 // Lines returns the number of lines read so far, including the header and blank lines.
-func (r *Reader) Lines() int { return r.lines.number }
+func (r *Reader) Lines() int { return r.number }
+
+// line returns the next line that is not blank, valid until the next call.
+func (r *Reader) line() ([]byte, error) {
+	for r.scanner.Scan() {
+		line := r.scanner.Bytes()
+		if r.number++; r.number == 1 {
+			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
+		}
+		if len(bytes.Trim(line, " \t")) > 0 {
+			return line, nil
+		}
+	}
+	if err := r.scanner.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, fmt.Errorf("a line is longer than %d bytes; this is not an observation file: %w", lineBytesMax, err)
+	} else if err != nil {
+		return nil, err
+	}
+	return nil, io.EOF
+}
 
 // Next returns the next refresh and the malformed lines before it. After batchErrorsMax malformed lines, it returns
 // them without a refresh. It never sets Refresh.Complete, because a file may lack observations.
@@ -126,21 +172,23 @@ func (r *Reader) Lines() int { return r.lines.number }
 // because lines of it may be missing. Every further call returns the error again.
 func (r *Reader) Next() (Batch, error) {
 	for r.err == nil {
-		observation, problem, err := r.read()
-		switch {
-		case err != nil:
+		line, err := r.line()
+		if err != nil {
 			return r.finish(err)
-		case problem == nil && r.sameRefresh(&observation):
-			problem = r.appendObservation(observation)
-		case problem == nil:
+		}
+		observation, problem := r.parseLine(line)
+		switch {
+		case problem != nil:
+			r.pending.Errors = append(r.pending.Errors, r.located(*problem))
+		case r.sameRefresh(&observation):
+			r.pending.Refresh.Observations = append(r.pending.Refresh.Observations, observation.Observation)
+			r.pending.Lines = append(r.pending.Lines, observation.Line)
+		default:
 			batch := r.pending
 			r.startRefresh(observation)
 			if len(batch.Lines)+len(batch.Errors) > 0 {
 				return batch, nil
 			}
-		}
-		if problem != nil {
-			r.pending.Errors = append(r.pending.Errors, *problem)
 		}
 		if len(r.pending.Errors) == batchErrorsMax {
 			problems := r.pending.Errors
@@ -151,27 +199,8 @@ func (r *Reader) Next() (Batch, error) {
 	return Batch{}, r.err
 }
 
-// read reads the next non-blank line. It returns an observation, the error of a malformed line, or an error that ends
-// the reading, such as io.EOF.
-func (r *Reader) read() (Observation, *LineError, error) {
-	for {
-		line, long, err := r.lines.next()
-		if err != nil {
-			return Observation{}, nil, err
-		}
-		if !long && isBlankLine(line) {
-			continue
-		}
-		observation, problem := r.parseLine(line, long)
-		if problem != nil {
-			problem = r.locate(problem)
-		}
-		return observation, problem, nil
-	}
-}
-
-func (r *Reader) parseLine(line []byte, long bool) (Observation, *LineError) {
-	if problem := lineProblem(line, long); problem != nil {
+func (r *Reader) parseLine(line []byte) (Observation, *LineError) {
+	if problem := textProblem(line); problem != nil {
 		return Observation{}, problem
 	}
 	var values fields
@@ -179,48 +208,28 @@ func (r *Reader) parseLine(line []byte, long bool) (Observation, *LineError) {
 		return Observation{}, problem
 	}
 	observation, problem := values.observation()
-	observation.Line = r.lines.number
+	observation.Line = r.number
 	return observation, problem
 }
 
-// locate sets the file and line of a problem.
-func (r *Reader) locate(problem *LineError) *LineError {
-	problem.File, problem.Line = r.name, r.lines.number
+// located returns a problem with its file and line.
+func (r *Reader) located(problem LineError) LineError {
+	problem.File, problem.Line = r.name, r.number
 	return problem
 }
 
-// lineProblem returns an error if a line is too long or not UTF-8 text.
-func lineProblem(line []byte, long bool) *LineError {
-	if long {
-		return &LineError{
-			Found: "a longer line",
-			Want:  fmt.Sprintf("at most %d bytes", lineBytesMax),
-		}
+// textProblem returns an error if a line is not UTF-8 text.
+func textProblem(line []byte) *LineError {
+	if utf8.Valid(line) && bytes.IndexByte(line, 0) < 0 {
+		return nil
 	}
-	if i := invalidByteIndex(line); i >= 0 {
-		return &LineError{
-			Found: fmt.Sprintf("the byte 0x%02X at position %d", line[i], i+1),
-			Want:  "text in UTF-8 without NUL",
-		}
-	}
-	return nil
+	return &LineError{Found: "bytes that are not text", Want: "text in UTF-8 without NUL"}
 }
 
 func (r *Reader) sameRefresh(o *Observation) bool {
 	refresh := &r.pending.Refresh
-	return len(r.pending.Lines) > 0 && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
-}
-
-func (r *Reader) appendObservation(o Observation) *LineError {
-	if len(r.pending.Lines) == refreshObservationsMax {
-		return r.locate(&LineError{
-			Found: fmt.Sprintf("one more observation of %s at %s", o.SourceID, o.ObservedAt.Format(time.RFC3339Nano)),
-			Want:  fmt.Sprintf("at most %d in one refresh", refreshObservationsMax),
-		})
-	}
-	r.pending.Refresh.Observations = append(r.pending.Refresh.Observations, o.Observation)
-	r.pending.Lines = append(r.pending.Lines, o.Line)
-	return nil
+	count := len(r.pending.Lines)
+	return count > 0 && count < refreshObservationsMax && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
 }
 
 func (r *Reader) startRefresh(o Observation) {
@@ -237,7 +246,7 @@ func (r *Reader) finish(err error) (Batch, error) {
 	last := r.pending
 	r.pending, r.err = Batch{}, err
 	if !errors.Is(err, io.EOF) {
-		r.err = fmt.Errorf("read %s after line %d: %w", r.name, r.lines.number, err)
+		r.err = fmt.Errorf("read %s after line %d: %w", r.name, r.number, err)
 		if len(last.Lines) > 0 {
 			r.err = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)",
 				r.err, last.Lines[0])

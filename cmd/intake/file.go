@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -160,7 +161,7 @@ func openFailure(err error) error {
 		return unreadable
 	}
 	if errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, collectors.ErrEndlessLine) {
+		errors.Is(err, bufio.ErrTooLong) {
 		return exit.Errorf(exit.NoInput, "%w", err)
 	}
 	return exit.WrapUncoded(exit.IOError, err)
