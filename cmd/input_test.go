@@ -140,7 +140,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 		p.mustGet("/v1/rates")
 		p.stop(syscall.SIGTERM)
 	}
-	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exit.NoInput, "stdin", "a line is longer than 16 MiB")
+	run(t, nil, endless{}, "import", "--data", t.TempDir(), "-").fails(t, exit.NoInput, "stdin", "a line is longer than 65536 bytes")
 }
 
 // TestData_NoDirectory wants a place that can be no data directory to be refused with one line; the golden file of

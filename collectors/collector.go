@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -97,23 +96,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c *Config) validate() error {
-	switch {
-	case c.Fetcher == nil:
-		return errors.New("check configuration: Fetcher is nil")
-	case c.Clock == nil:
-		return errors.New("check configuration: Clock is nil")
-	case c.Concurrency < 0 || c.HistoryDays < 0:
-		return errors.New("check configuration: a limit is negative")
-	}
-	for i, d := range c.Definitions {
-		if i > 0 && c.Definitions[i-1].ID == d.ID {
-			return fmt.Errorf("check configuration: two definitions have the id %q", d.ID)
-		}
-	}
-	return nil
-}
-
 // Collector fetches every source at every slot and publishes the rates. It is safe for concurrent use.
 type Collector struct {
 	config    Config
@@ -122,13 +104,12 @@ type Collector struct {
 	running   atomic.Bool   // true = Run was called
 	ended     chan struct{} // closed when Run returns
 
-	counts                  atomic.Pointer[sourceCounts] // nil = no source was tried yet
-	allFailing, someFailing engine.Fault                 // the two faults that Condition reports
+	allFailing, someFailing engine.Fault // the two faults that Condition reports
 
 	parse func(d *source.Definition, page int, doc *source.Document) (source.Result, error)
 }
 
-// New returns a collector. If the configuration is invalid, Run and Check return an error.
+// New returns a collector.
 func New(c Config) *Collector {
 	c = c.withDefaults()
 	byID := func(a, b *source.Definition) int { return cmp.Compare(a.ID, b.ID) }
@@ -143,14 +124,8 @@ func New(c Config) *Collector {
 
 // Run fetches and publishes the sources at each slot until ctx ends and all its goroutines have ended. Each source has
 // its own goroutine, so a failing, hanging or panicking source does not affect the others. Run returns an error only
-// for an invalid configuration and for a second call.
+// for a second call.
 func (c *Collector) Run(ctx context.Context) error {
-	if err := c.config.validate(); err != nil {
-		return err
-	}
-	if c.config.Sink == nil {
-		return errors.New("check configuration: Sink is nil")
-	}
 	if c.running.Swap(true) {
 		return errors.New("collect: this collector has run already; make a new one")
 	}
@@ -179,24 +154,19 @@ func (c *Collector) Health() []Health {
 // now returns the wall clock without its monotonic reading, so that comparisons notice if the clock was set.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
-// runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before that. If
-// work does not return in time, runLimited releases the semaphore anyway, so that other sources can continue.
+// runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before that.
 func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) bool {
 	select {
 	case c.semaphore <- struct{}{}:
 	case <-ctx.Done():
 		return false
 	}
-	var once sync.Once
-	release := func() { once.Do(func() { <-c.semaphore }) }
-	defer release()
-	workCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
-	defer cancel()
-	stop := context.AfterFunc(workCtx, release)
-	defer stop()
+	defer func() { <-c.semaphore }()
 	if ctx.Err() != nil {
 		return false
 	}
+	workCtx, cancel := context.WithTimeout(ctx, sourceTimeout)
+	defer cancel()
 	work(workCtx)
 	return true
 }

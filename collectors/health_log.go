@@ -6,9 +6,6 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 )
 
-// notesLoggedMax is the maximum number of logged notes (about skipped parts of documents) for a source.
-const notesLoggedMax = 256
-
 // logTry logs a try at debug level. At higher levels it logs only changes of health, so that a source that is down for
 // a week does not fill the log.
 func (r *runner) logTry(before Health, a *attempt) {
@@ -16,7 +13,6 @@ func (r *runner) logTry(before Health, a *attempt) {
 	attrs := []any{"source", after.SourceID, "state", string(after.State)}
 	log.Debug("source collected", append(attrs, "slot", r.slot, "duration", after.Duration, "read", after.Read,
 		"accepted", after.Accepted, "quarantined", after.Quarantined, "repeated", after.Repeated, "failure", failureText(a.failure()))...)
-	r.logNotes(log, after)
 	if after.Baseline.Frozen() && !before.Baseline.Frozen() {
 		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs,
 			"since", after.Baseline.UnchangedSince(), "limit", after.Baseline.FrozenLimit().String())...)
@@ -45,16 +41,6 @@ func failureText(failure *source.Failure) string {
 		return ""
 	}
 	return failure.Error()
-}
-
-// logNotes logs each note (a skipped part of a document, with the reason) once.
-func (r *runner) logNotes(log *slog.Logger, h Health) {
-	for _, note := range h.Notes {
-		if !r.loggedNotes[note] && len(r.loggedNotes) < notesLoggedMax {
-			r.loggedNotes[note] = true
-			log.Info("part of a document was skipped", "source", h.SourceID, "note", note)
-		}
-	}
 }
 
 // logParts logs three changes: the source begins to lack expected sides; it has all of them again; it has never given a
