@@ -113,9 +113,9 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 	const device = "is not a file or pipe"
 	reasons := map[string]string{none: "no such file", "/dev/zero": device, "/dev/null": device}
 	for name, c := range map[string][2]string{
-		"empty.csv": {"", "the file is empty"}, "header.csv": {"a,b\n", "a header that has the unknown"}, "gzip.csv": {"\x1f\x8b\x08\x00\x00", "found a gzip file"},
-		"book.xls":  {"\xd0\xcf\x11\xe0\xa1\xb1", "found a workbook (xls)"},
-		"book.xlsx": {"PK\x03\x04\x14\x00", "found a zip file or a workbook (xlsx)"},
+		"empty.csv": {"", "the file is empty"}, "header.csv": {"a,b\n", "found the header"}, "gzip.csv": {"\x1f\x8b\x08\x00\x00", "bytes that are not text"},
+		"book.xls":  {"\xd0\xcf\x11\xe0\xa1\xb1", "save an old .xls as .xlsx first"},
+		"book.xlsx": {"PK\x03\x04\x14\x00", "found a workbook or a zip file"},
 	} {
 		reasons[writeFile(t, name, c[0])] = c[1]
 	}

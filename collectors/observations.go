@@ -98,7 +98,7 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	if start, _ := in.Peek(2); string(start) == "PK" || string(start) == "\xD0\xCF" { // the next read returns an error again
 		return nil, LineError{
 			File: name, Line: 1, Found: "a workbook or a zip file",
-			Want: "CSV or NDJSON; import a workbook (.xlsx) as a document of its source, such as --source bcrd-usd, or save it as CSV",
+			Want: "CSV or NDJSON; save an old .xls as .xlsx first; import a workbook as a document of its source, such as --source bcrd-usd, or save it as CSV",
 		}
 	}
 	reader := &Reader{name: name, scanner: bufio.NewScanner(in)}

@@ -208,7 +208,7 @@ func TestReaderBrokenStream(t *testing.T) {
 func TestOpenObservationsRefuses(t *testing.T) {
 	const wanted = ", want exactly the columns " + columns + ", in any order, separated by commas"
 	const text, book = "x.csv: line 1: found bytes that are not text, want text in UTF-8 without NUL", "x.csv: line 1: found a workbook or a zip file, want CSV or NDJSON; " +
-		"import a workbook (.xlsx) as a document of its source, such as --source bcrd-usd, or save it as CSV"
+		"save an old .xls as .xlsx first; import a workbook as a document of its source, such as --source bcrd-usd, or save it as CSV"
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "read the header of x.csv: unexpected EOF: the file is empty, want the columns " + columns},
 		{"missing", "\nkind,buy", `x.csv: line 2: found the header "kind,buy"` + wanted},

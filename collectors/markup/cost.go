@@ -12,9 +12,9 @@ import (
 // two million elements.
 const markupCostMax = 5 * nodesMax
 
-// openTags estimates the open formatting elements, and the open scopes around them, the innermost last. A scope is an
-// element that limits end tags, such as a table cell: an end tag inside it does not close formatting elements outside
-// it. The estimate is too high only for pages that no institution writes, and too low only for pages made to deceive it.
+// openTags estimates the open formatting elements and the open scopes, the innermost last. A scope is an element that
+// limits end tags, such as a table cell: an end tag inside it does not close formatting elements outside it. The
+// estimate is too high only for pages that no institution writes, and too low only for pages made to deceive it.
 type openTags []openTag
 
 type openTag struct {
