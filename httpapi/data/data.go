@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -54,10 +53,6 @@ func Register(mux *http.ServeMux, c Config) {
 	mux.Handle("/data/history.csv", c.file("history.csv", typeCSV, historyCache, historyKept, c.recentHistory))
 	mux.Handle("/data/history/{name}", c.named(c.year))
 	mux.Handle("/feeds/{name}", c.named(c.feed))
-	mux.HandleFunc("/en/feeds/{name}", func(w http.ResponseWriter, r *http.Request) { // old addresses: feeds once had two languages
-		w.Header().Set("Location", "/feeds/"+url.PathEscape(r.PathValue("name")))
-		w.WriteHeader(http.StatusMovedPermanently)
-	})
 }
 
 // year returns the handler of a file such as 2025.csv, or nil.

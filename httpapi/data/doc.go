@@ -5,7 +5,7 @@
 //	/data/latest.json, .csv   all published rates
 //	/data/history.csv         the daily history of the last 366 days
 //	/data/history/2025.csv    the history of a calendar year
-//	/feeds/usd.atom, .json    the newest change of each rate of a currency (small letters)
+//	/feeds/usd.atom           the newest change of each rate of a currency (small letters)
 //	/feeds/popular.atom       the same for an institution
 //
 // The files are beside /v1, because the API ignores Accept. They are generated on request: at most once a second,

@@ -30,11 +30,11 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 	})
 }
 
-// currencyFeed returns the path of the feed of a currency, without the suffix.
-func currencyFeed(code string) string { return "/feeds/" + strings.ToLower(code) }
+// currencyFeed returns the path of the feed of a currency.
+func currencyFeed(code string) string { return "/feeds/" + strings.ToLower(code) + ".atom" }
 
 // feedLink returns a link to a feed.
-func (l *Localizer) feedLink(feed string) Node { return A(Href(feed+".atom"), l.T("files.feed")) }
+func (l *Localizer) feedLink(feed string) Node { return A(Href(feed), l.T("files.feed")) }
 
 // markInvalid sets the status of the page to 400 if the query has an invalid parameter.
 func (doc *Document) markInvalid(q pageQuery) {

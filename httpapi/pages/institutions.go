@@ -73,7 +73,7 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 		if err != nil {
 			return nil, err
 		}
-		feed := "/feeds/" + url.PathEscape(institution.ID)
+		feed := "/feeds/" + url.PathEscape(institution.ID) + ".atom"
 		doc := &Document{
 			Body:    Group{institutionHead(detail, l), institutionRates(detail.Rates, l), P(Class("fine"), l.feedLink(feed)), history},
 			Section: "/institutions", Title: institution.Name, Description: l.Str("institution.description", institution.Name),

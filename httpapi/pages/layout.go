@@ -28,7 +28,7 @@ type Document struct {
 	Until       time.Time // expiry in WriteCached's cache
 	Address     string    // URL query of the page for search engines and previews; "" means none
 	Picture     string    // path of the Spanish picture for previews; "" means none
-	Feed        string    // path of a feed of the page, without the suffix; "" means none
+	Feed        string    // path of a feed of the page; "" means none
 }
 
 // render returns the HTML of a document in the layout.
@@ -76,10 +76,7 @@ func (f *Frame) head(l *Localizer, r *Request, doc *Document) Node {
 		Meta(Name("color-scheme"), Content("light dark")),
 		links,
 		f.preview(l, r, doc),
-		If(doc.Feed != "", Group{
-			Link(Rel("alternate"), Type("application/atom+xml"), Title(l.Str("frame.feed")), Href(doc.Feed+".atom")),
-			Link(Rel("alternate"), Type("application/feed+json"), Title(l.Str("frame.feed")), Href(doc.Feed+".json")),
-		}),
+		If(doc.Feed != "", Link(Rel("alternate"), Type("application/atom+xml"), Title(l.Str("frame.feed")), Href(doc.Feed))),
 		Link(Rel("icon"), Href(f.Asset("favicon.svg")), Type("image/svg+xml")),
 		Link(Rel("manifest"), Href(manifestPath)),
 		Map(append([]string{"style.css"}, doc.Styles...), func(name string) Node { return Link(Rel("stylesheet"), Href(f.Asset(name))) }),
