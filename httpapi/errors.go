@@ -3,8 +3,6 @@ package httpapi
 import (
 	"strconv"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/params"
@@ -18,36 +16,6 @@ const (
 	bodyMessage      = "The request body is too long. The connection is closed."
 	chunkedMessage   = "Transfer-Encoding is not understood here: send a body with Content-Length. The connection is closed."
 )
-
-// statuses are the HTTP statuses of the codes of API errors.
-var statuses = map[engine.Code]int{
-	engine.CodeInvalidParameters:    fasthttp.StatusBadRequest,
-	engine.CodeMalformedRequest:     fasthttp.StatusBadRequest,
-	engine.CodeRequestTimeout:       fasthttp.StatusRequestTimeout,
-	engine.CodeHeadersTooLarge:      fasthttp.StatusRequestHeaderFieldsTooLarge,
-	engine.CodeMissingKey:           fasthttp.StatusUnauthorized,
-	engine.CodeInvalidKey:           fasthttp.StatusUnauthorized,
-	engine.CodeRevokedKey:           fasthttp.StatusUnauthorized,
-	engine.CodeAccountSuspended:     fasthttp.StatusUnauthorized,
-	engine.CodeInvalidCode:          fasthttp.StatusUnauthorized,
-	engine.CodeInvalidSession:       fasthttp.StatusUnauthorized,
-	engine.CodeNotFound:             fasthttp.StatusNotFound,
-	engine.CodeInstitutionNotFound:  fasthttp.StatusNotFound,
-	engine.CodeMethodNotAllowed:     fasthttp.StatusMethodNotAllowed,
-	engine.CodeKeyLimitReached:      fasthttp.StatusConflict,
-	engine.CodePayloadTooLarge:      fasthttp.StatusRequestEntityTooLarge,
-	engine.CodeUnsupportedMediaType: fasthttp.StatusUnsupportedMediaType,
-	engine.CodeRateLimited:          fasthttp.StatusTooManyRequests,
-	engine.CodeQuotaExceeded:        fasthttp.StatusTooManyRequests,
-	engine.CodeRequestedTooSoon:     fasthttp.StatusTooManyRequests,
-	engine.CodeInternalError:        fasthttp.StatusInternalServerError,
-	engine.CodeNotImplemented:       fasthttp.StatusNotImplemented,
-	engine.CodeDataUnavailable:      fasthttp.StatusServiceUnavailable,
-	engine.CodeMailUnavailable:      fasthttp.StatusServiceUnavailable,
-	engine.CodeOverloaded:           fasthttp.StatusServiceUnavailable,
-	engine.CodeReadOnly:             fasthttp.StatusServiceUnavailable,
-	engine.CodeNoMajority:           fasthttp.StatusServiceUnavailable,
-}
 
 func appendError(dst []byte, code engine.Code, message, requestID string, details []params.Problem) []byte {
 	dst = append(dst, `{"error":{`...)

@@ -154,7 +154,7 @@ func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account
 // rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. It returns false
 // for other planted errors.
 func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
-	if statuses[err.Code] != fasthttp.StatusTooManyRequests {
+	if status, _ := fields.Status(err.Code); status != fasthttp.StatusTooManyRequests {
 		return false
 	}
 	if admission.Admitted {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -53,8 +52,7 @@ func newResponder(c Config) *responder {
 		routeNames: routeNames(), conns: conns,
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
-	known := slices.Sorted(maps.Keys(statuses))
-	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: known, Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
+	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: fields.Codes(), Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
 	w.requestStates.New = func() any { return &requestState{} }
 	return w
 }
@@ -128,9 +126,9 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
 	}
 	code, message := named.Code, named.Message
-	answered, known := statuses[code]
+	answered, known := fields.Status(code)
 	if !known || code == engine.CodeInternalError && named != engine.ErrOutcomeUnknown {
-		code, message, answered = engine.CodeInternalError, internalMessage, fasthttp.StatusInternalServerError
+		code, message = engine.CodeInternalError, internalMessage
 	}
 	if answered == fasthttp.StatusInternalServerError || named.Cause != nil {
 		w.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request could not be answered",
@@ -155,7 +153,7 @@ func (w *responder) reject(ctx *fasthttp.RequestCtx, code engine.Code, message s
 
 // rejectWithDetails answers with an API error. It panics if the code is not in codes.
 func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
-	answered, known := statuses[code]
+	answered, known := fields.Status(code)
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}

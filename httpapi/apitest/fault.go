@@ -14,6 +14,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
+	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
 // Fault makes requests fail. If several faults match a request, only the first one affects it.
@@ -56,25 +57,6 @@ func (f *Fault) check() error {
 	return fmt.Errorf("fault of %s: %s", cmp.Or(f.Route, "all routes"), problem)
 }
 
-// faultErrors returns the possible errors of each status. The first one is the default.
-func faultErrors() map[int][]engine.Error {
-	return map[int][]engine.Error{
-		http.StatusTooManyRequests: {
-			{Code: engine.CodeRateLimited, Message: "too many requests in a minute"},
-			{Code: engine.CodeQuotaExceeded, Message: "too many requests today"},
-			{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago"},
-		},
-		http.StatusInternalServerError: {{Code: engine.CodeInternalError}},
-		http.StatusServiceUnavailable: {
-			{Code: engine.CodeDataUnavailable, Message: "the data is not available at the moment"},
-			{Code: engine.CodeMailUnavailable, Message: "this node sends no e-mail, so logins are not possible"},
-			{Code: engine.CodeOverloaded, Message: "too many requests at the moment"},
-			{Code: engine.CodeReadOnly, Message: "the disk of the node is nearly full, so changes and new quota leases must wait; try again later"},
-			{Code: engine.CodeNoMajority, Message: "no majority of the cluster's members is reachable, so changes and new quota leases must wait; try again later"},
-		},
-	}
-}
-
 // checkRoute returns an error if the node has no route like Fault.Route. Otherwise the fault would have no effect, and
 // a test would pass without it.
 func (n *Node) checkRoute(route string) error {
@@ -96,19 +78,16 @@ func (n *Node) checkRoute(route string) error {
 		route, strings.Join(httpapi.Routes(), ", "))
 }
 
-// error returns the fault's error response, or nil for an unknown Status or Code.
+// error returns the fault's error response, or nil for a Status that has none or a Code of another status.
 func (f *Fault) error() *engine.Error {
-	choices := faultErrors()[f.Status]
-	index := 0
-	if f.Code != "" {
-		index = slices.IndexFunc(choices, func(e engine.Error) bool { return e.Code == f.Code })
+	usual := map[int]engine.Code{
+		http.StatusTooManyRequests: engine.CodeRateLimited, http.StatusInternalServerError: engine.CodeInternalError, http.StatusServiceUnavailable: engine.CodeDataUnavailable,
 	}
-	if len(choices) == 0 || index < 0 {
+	code := cmp.Or(f.Code, usual[f.Status])
+	if status, known := fields.Status(code); !known || status != f.Status || usual[status] == "" {
 		return nil
 	}
-	result := choices[index]
-	result.RetryAfter = f.RetryAfter
-	return &result
+	return &engine.Error{Code: code, Message: "A test makes this request fail.", RetryAfter: f.RetryAfter}
 }
 
 // matches reports whether the route matches a request.

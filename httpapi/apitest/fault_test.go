@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // TestFail checks that each status and code has the body and headers of a real one, and costs nothing.
@@ -12,18 +14,21 @@ func TestFail(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Limits())
 	key := srv.Key()
 	remaining := ""
-	for status, answers := range faultErrors() {
-		for _, answer := range answers {
-			srv.Fault(Fault{Route: "/v1/rates/best", Status: status, Code: answer.Code, RetryAfter: 7 * time.Second, Times: 1})
+	for status, codes := range map[int][]engine.Code{
+		429: {engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon}, 500: {engine.CodeInternalError},
+		503: {engine.CodeDataUnavailable, engine.CodeMailUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority},
+	} {
+		for _, code := range codes {
+			srv.Fault(Fault{Route: "/v1/rates/best", Status: status, Code: code, RetryAfter: 7 * time.Second, Times: 1})
 			got, body, header := get(t, srv.Client, srv.URL+best, "Authorization", "Bearer "+key)
-			if got != status || errorCode(t, body) != string(answer.Code) || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
-				t.Errorf("%d %s: %d %s %v", status, answer.Code, got, body, header)
+			if got != status || errorCode(t, body) != string(code) || header.Get("Cache-Control") != "no-store" || header.Get("X-Request-Id") == "" {
+				t.Errorf("%d %s: %d %s %v", status, code, got, body, header)
 			}
 			if want := map[bool]string{true: "7"}[status != 500]; header.Get("Retry-After") != want {
-				t.Errorf("%s: Retry-After %q, want %q", answer.Code, header.Get("Retry-After"), want)
+				t.Errorf("%s: Retry-After %q, want %q", code, header.Get("Retry-After"), want)
 			}
 			if zero := header.Get("X-RateLimit-Remaining") == "0"; zero != (status == 429) {
-				t.Errorf("%s: %s remaining", answer.Code, header.Get("X-RateLimit-Remaining"))
+				t.Errorf("%s: %s remaining", code, header.Get("X-RateLimit-Remaining"))
 			}
 			if got, _, header = get(t, srv.Client, srv.URL+"/v1/rates?limit=1", "Authorization", "Bearer "+key); got != http.StatusOK {
 				t.Errorf("another route: %d", got)

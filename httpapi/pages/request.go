@@ -141,19 +141,19 @@ func StatusOf(err error) (status int, wait time.Duration) {
 	if errors.As(err, &apiErr) {
 		wait = max(apiErr.RetryAfter, time.Second)
 	}
-	switch engine.CodeOf(err) {
-	case engine.CodeNotFound, engine.CodeInstitutionNotFound:
-		return http.StatusNotFound, 0
+	switch code := engine.CodeOf(err); code {
 	case engine.CodeInvalidCode, engine.CodeInvalidParameters:
 		return http.StatusUnprocessableEntity, 0
 	case engine.CodeInvalidSession, engine.CodeAccountSuspended:
 		return http.StatusForbidden, 0
-	case engine.CodeKeyLimitReached:
-		return http.StatusConflict, 0
-	case engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeRequestedTooSoon:
-		return http.StatusTooManyRequests, wait
-	case engine.CodeDataUnavailable, engine.CodeMailUnavailable, engine.CodeOverloaded, engine.CodeReadOnly, engine.CodeNoMajority:
-		return http.StatusServiceUnavailable, wait
+	default:
+		status, _ = fields.Status(code)
+	}
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return status, wait
+	case http.StatusNotFound, http.StatusConflict:
+		return status, 0
 	}
 	return http.StatusInternalServerError, 0
 }

@@ -39,7 +39,7 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	if wait, ok := f.Admit(r); !ok {
-		writeError(w, r, http.StatusTooManyRequests, &engine.Error{
+		writeError(w, r, &engine.Error{
 			Code: engine.CodeRateLimited, Message: "Too many requests for pages and documents; Retry-After says how many seconds to wait.", RetryAfter: wait,
 		})
 		return
@@ -56,7 +56,7 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		header.Set("Allow", allowedMethods)
-		writeError(w, r, http.StatusMethodNotAllowed, &engine.Error{
+		writeError(w, r, &engine.Error{
 			Code: engine.CodeMethodNotAllowed, Message: "This document knows the methods " + allowedMethods + ".",
 		})
 	}
@@ -66,7 +66,11 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *File) send(w http.ResponseWriter, r *http.Request) {
 	content, err := f.Content()
 	if err != nil {
-		fail(w, r, err)
+		var known *engine.Error
+		if !errors.As(err, &known) {
+			known = &engine.Error{Code: engine.CodeInternalError, Message: "The document can't be made."}
+		}
+		writeError(w, r, known)
 		return
 	}
 	w.Header().Set("Cache-Control", f.CacheControl)
@@ -74,28 +78,11 @@ func (f *File) send(w http.ResponseWriter, r *http.Request) {
 	content.Send(w, r, http.StatusOK)
 }
 
-// fail answers with an error of File.Content.
-func fail(w http.ResponseWriter, r *http.Request, err error) {
-	var known *engine.Error
-	if !errors.As(err, &known) {
-		known = &engine.Error{Code: engine.CodeInternalError, Message: "The document can't be made."}
-	}
-	switch known.Code {
-	case engine.CodeNotFound:
-		writeError(w, r, http.StatusNotFound, known)
-	case engine.CodeInternalError:
-		writeError(w, r, http.StatusInternalServerError, known)
-	default:
-		unavailable := *known
-		unavailable.RetryAfter = max(known.RetryAfter, time.Second)
-		writeError(w, r, http.StatusServiceUnavailable, &unavailable)
-	}
-}
-
 // writeError sends an API error. Package httpapi has added X-Request-Id to the request.
-func writeError(w http.ResponseWriter, r *http.Request, status int, err *engine.Error) {
+func writeError(w http.ResponseWriter, r *http.Request, err *engine.Error) {
 	header := w.Header()
-	if err.RetryAfter > 0 {
+	status, _ := fields.Status(err.Code)
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", fields.RetryAfter(err.RetryAfter))
 	}
 	header.Set("Cache-Control", "no-store")
