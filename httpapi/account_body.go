@@ -53,12 +53,6 @@ func nameField() bodyField {
 	}}
 }
 
-// Compile-time check that account.KeyNameMax is 80, as the message in nameField says.
-var (
-	_ [account.KeyNameMax - 80]struct{}
-	_ [80 - account.KeyNameMax]struct{}
-)
-
 // isJSON reports whether the headers describe an uncompressed JSON body in UTF-8.
 func isJSON(header *fasthttp.RequestHeader) bool {
 	media, parameters, err := mime.ParseMediaType(string(header.ContentType()))

@@ -40,7 +40,6 @@ type responder struct {
 	blankOnce                     sync.Once
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
-	compressor                    rendered.Compressor
 	requestStates                 sync.Pool // of *requestState
 }
 
@@ -223,7 +222,7 @@ func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
 	if len(body) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
-	ctx.Response.SetBodyRaw(w.compressor.Compress(body))
+	ctx.Response.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
 	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
 }
 

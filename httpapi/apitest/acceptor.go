@@ -113,7 +113,6 @@ type conn struct {
 	mu      sync.Mutex
 	reading bool
 	ending  bool // end was called
-	dropped bool // the next Write closes the connection instead (Fault.Drop)
 }
 
 // Read returns io.EOF after end was called. A Read in progress that has received bytes still returns these bytes, so
@@ -133,24 +132,6 @@ func (c *conn) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	return n, err
-}
-
-// Write implements net.Conn.
-func (c *conn) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	dropped := c.dropped
-	c.mu.Unlock()
-	if dropped {
-		_ = c.Close()
-		return 0, net.ErrClosed
-	}
-	return c.Conn.Write(p)
-}
-
-func (c *conn) drop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dropped = true
 }
 
 // end ends the connection. If abrupt is true, it closes the connection at once. Otherwise the server first answers the

@@ -172,24 +172,20 @@ func (s *Server) Announce(requiredAt time.Time) {
 	})
 }
 
-// Code returns the newest login code sent to an e-mail address.
-func (n *Node) Code(email string) (string, error) {
-	address, err := account.ParseEmail(email)
-	if err != nil {
-		return "", err
-	}
-	code, ok := n.mailer.code(address)
-	if !ok {
-		return "", fmt.Errorf("no login code was sent to %s", email)
-	}
-	return code, nil
-}
-
-// Code returns the newest login code for an e-mail address, like Node.Code. If there is no code, it ends the test.
-func (s *Server) Code(email string) string {
+// Code returns the newest login code sent to an e-mail address. It fails if there is none.
+func (s *Server) Code(email string) (code string) {
 	s.t.Helper()
-	code, err := s.Node.Code(email)
-	s.must(err)
+	s.run(func() error {
+		address, err := account.ParseEmail(email)
+		if err != nil {
+			return err
+		}
+		var sent bool
+		if code, sent = s.mailer.code(address); !sent {
+			return fmt.Errorf("no login code was sent to %s", email)
+		}
+		return nil
+	})
 	return code
 }
 

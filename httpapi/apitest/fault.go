@@ -181,7 +181,7 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		}
 		next(ctx)
 		if fault.Drop && ok {
-			c.drop()
+			_ = c.Close() // before the response is written
 		}
 	}
 }

@@ -50,7 +50,6 @@ type instance struct {
 	journal *memoryJournal
 	system  *actors.System
 	server  *httpapi.Server
-	admin   *admin.Server
 }
 
 // Open starts a node. The caller must call Close.
@@ -165,22 +164,8 @@ func (n *Node) openInstance(data journalData) error {
 	if err := awaitReady(opened.System); err != nil {
 		return err
 	}
-	n.instance = &instance{journal, opened.System, opened.Server, opened.Admin}
+	n.instance = &instance{journal, opened.System, opened.Server}
 	return nil
-}
-
-// Admin returns the handler of the management API. A real node serves it on a Unix socket.
-func (n *Node) Admin() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.mu.Lock()
-		current := n.instance
-		n.mu.Unlock()
-		if current == nil {
-			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		current.admin.Handler().ServeHTTP(w, r)
-	})
 }
 
 // These limits are small, because tests run many nodes at the same time.

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/valyala/fasthttp"
 
@@ -99,35 +98,7 @@ func checkTarget(method, target []byte) string {
 
 // visibleTarget reports whether a target is not empty and consists of visible ASCII characters except '#'.
 func visibleTarget(target []byte) bool {
-	if len(target) == 0 {
-		return false
-	}
-	for len(target) >= 8 {
-		if !visibleWord(binary.LittleEndian.Uint64(target)) {
-			return false
-		}
-		target = target[8:]
-	}
-	for _, c := range target {
-		if c <= ' ' || c >= 0x7f || c == '#' {
-			return false
-		}
-	}
-	return true
-}
-
-// visibleWord reports whether eight bytes are visible ASCII characters except '#'. Its mask does not identify the bad
-// byte: a borrow in the subtraction can also mark the next one.
-func visibleWord(word uint64) bool {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x80 * ones
-	)
-	hash := word ^ '#'*ones
-	del := word ^ 0x7f*ones
-	low := (word - ('!' * ones)) &^ word
-	bad := word | low | (hash-ones)&^hash | (del-ones)&^del
-	return bad&highs == 0
+	return len(target) > 0 && plainText(target) && bytes.IndexByte(target, ' ') < 0 && bytes.IndexByte(target, '#') < 0
 }
 
 // Bits of HeadInfo.seen, for headers that must not be repeated.
@@ -142,7 +113,6 @@ const (
 // HeadInfo holds the headers for the handler and for Malformed. The slices alias the request.
 type HeadInfo struct {
 	Authorization       []byte // nil without the header
-	HasAuthorization    bool
 	HasIfNoneMatch      bool
 	AcceptEncodingLines int    // number of Accept-Encoding headers
 	AcceptEncoding      []byte // value of the last Accept-Encoding header
@@ -194,42 +164,27 @@ func (f *HeadInfo) scan(raw []byte) string {
 	return ""
 }
 
-// noteHeader stores the headers for Malformed and the handler. It compares the length of a name first, which excludes
-// nearly all other headers cheaply.
+// noteHeader stores the headers for Malformed and the handler.
 func (f *HeadInfo) noteHeader(name, value []byte) string {
 	var bit uint8
-	switch len(name) {
-	case len("host"):
-		if fields.EqualFold(name, "host") {
-			bit, f.host = seenHost, fields.TrimBlanks(value)
-		}
-	case len("connection"):
-		if fields.EqualFold(name, "connection") {
-			f.closes = f.closes || listsClose(value)
-		}
-	case len("content-type"):
-		if fields.EqualFold(name, "content-type") {
-			bit = seenContentType
-		}
-	case len("authorization"): // also len("if-none-match")
-		if fields.EqualFold(name, "authorization") {
-			bit, f.Authorization, f.HasAuthorization = seenAuthorization, fields.TrimBlanks(value), true
-		} else if fields.EqualFold(name, "if-none-match") {
-			f.HasIfNoneMatch = true
-		}
-	case len("accept-encoding"):
-		if fields.EqualFold(name, "accept-encoding") {
-			f.AcceptEncodingLines++
-			f.AcceptEncoding = fields.TrimBlanks(value)
-		}
-	case len("content-length"):
-		if fields.EqualFold(name, "content-length") {
-			bit, f.length = seenLength, fields.TrimBlanks(value)
-		}
-	case len("transfer-encoding"):
-		if fields.EqualFold(name, "transfer-encoding") {
-			bit, f.coding = seenCoding, fields.TrimBlanks(value)
-		}
+	switch {
+	case fields.EqualFold(name, "host"):
+		bit, f.host = seenHost, fields.TrimBlanks(value)
+	case fields.EqualFold(name, "connection"):
+		f.closes = f.closes || listsClose(value)
+	case fields.EqualFold(name, "content-type"):
+		bit = seenContentType
+	case fields.EqualFold(name, "authorization"):
+		bit, f.Authorization = seenAuthorization, fields.TrimBlanks(value)
+	case fields.EqualFold(name, "if-none-match"):
+		f.HasIfNoneMatch = true
+	case fields.EqualFold(name, "accept-encoding"):
+		f.AcceptEncodingLines++
+		f.AcceptEncoding = fields.TrimBlanks(value)
+	case fields.EqualFold(name, "content-length"):
+		bit, f.length = seenLength, fields.TrimBlanks(value)
+	case fields.EqualFold(name, "transfer-encoding"):
+		bit, f.coding = seenCoding, fields.TrimBlanks(value)
 	}
 	if f.seen&bit != 0 {
 		return reasonRepeated

@@ -79,8 +79,8 @@ type Counts struct {
 // Listen wraps ln in a Listener with connections of type *Conn. Close ends every call of Accept with net.ErrClosed.
 //
 // Accept retries after temporary errors, because fasthttp stops at an error. Without file descriptors or memory
-// (EMFILE, ENFILE, ENOBUFS, ENOMEM), the pauses double from 5 ms to 1 s. If a connection failed before its accept
-// (ECONNABORTED, EPROTO and the network errors of accept(2)), the pause is 5 ms. All other errors are returned.
+// (EMFILE, ENFILE, ENOBUFS, ENOMEM), the pauses double from 5 ms to 1 s. If a connection failed before its accept, the
+// pause is 5 ms. Errors of the listener are returned.
 func Listen(ln net.Listener, c Config) *Listener {
 	if c.OnShortage == nil {
 		c.OnShortage = func() {}
@@ -328,19 +328,10 @@ func isShortage(err error) bool {
 }
 
 // isConnError reports whether an error of Accept concerns a single connection that failed before its accept. The manual
-// page accept(2) says of such errors: "treat them like EAGAIN by retrying".
+// page accept(2) says of such errors: "treat them like EAGAIN by retrying". EBADF and EINVAL concern the listener.
 func isConnError(err error) bool {
 	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	switch errno {
-	case syscall.ECONNABORTED, syscall.ECONNRESET, syscall.EINTR, syscall.EPERM,
-		syscall.EPROTO, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP,
-		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH:
-		return true
-	}
-	return false
+	return errors.As(err, &errno) && errno != syscall.EBADF && errno != syscall.EINVAL
 }
 
 // TLSConfig returns a configuration for HTTP/1.1 over TLS 1.2 or later. It returns nil if certificate is nil.

@@ -85,16 +85,6 @@ func NewTable() Table {
 	}
 }
 
-// Compile-time checks: messages contain these limits as text.
-var (
-	_ [engine.LimitMax - 200]struct{}
-	_ [200 - engine.LimitMax]struct{}
-	_ [engine.CursorMax - 100_000]struct{}
-	_ [100_000 - engine.CursorMax]struct{}
-	_ [engine.HistoryRangeDaysMax - 365]struct{}
-	_ [365 - engine.HistoryRangeDaysMax]struct{}
-)
-
 // Find returns the index of an operation's parameter, or -1 if the operation has no parameter of this name.
 func (t *Table) Find(op Operation, name []byte) int {
 	for i := range t {
