@@ -13,7 +13,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -54,17 +53,6 @@ func (c *repeatingConn) Read(b []byte) (int, error) {
 func (c *repeatingConn) Write(b []byte) (int, error) {
 	c.written += len(b)
 	return len(b), nil
-}
-
-// newStaticServer publishes 45 rates in dollars: more than one write takes.
-func newStaticServer(t testing.TB) *Server {
-	t.Helper()
-	fake := newFakeService()
-	fake.catalogue, fake.published = engine.DefaultCatalogue(), nil
-	for _, institution := range fake.catalogue.Institutions()[:45] {
-		fake.published = append(fake.published, fakeRate(institution, "USD", "58.75", "59.3125", engine.Branch, engine.Commercial))
-	}
-	return New(Config{Service: fake, Catalogue: fake.catalogue, Clock: fakeNow, RequestID: RequestIDs(1)})
 }
 
 func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {

@@ -18,7 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/params"
 )
 
@@ -352,7 +352,7 @@ func (d *openAPI) wordProblems(codes []string) (problems []string) {
 		for answered, value := range responses {
 			response, _ := d.follow(value, "")
 			for _, code := range codes {
-				if number, _ := fields.Status(engine.Code(code)); strings.Contains(fmt.Sprint(response["description"]), "`"+code+"`") {
+				if number, _ := encode.Status(engine.Code(code)); strings.Contains(fmt.Sprint(response["description"]), "`"+code+"`") {
 					if strconv.Itoa(number) != answered {
 						problems = append(problems, fmt.Sprintf("%s: %s is explained at %s", o.name(), code, answered))
 					}

@@ -24,8 +24,8 @@ type rawVerdict struct {
 // a refusal is the last answer; and net/http, where it takes a request
 // that the guard lets pass, must see the same method, target and body.
 func FuzzGuard(f *testing.F) {
-	for _, c := range readRawCorpus(f) {
-		f.Add(c.request)
+	for _, c := range must(readRawCorpus()) {
+		f.Add([]byte(c.Request))
 	}
 	server := recordingServer(f)
 	f.Fuzz(func(t *testing.T, request []byte) {

@@ -364,11 +364,6 @@ func serve(t testing.TB, change func(*Config)) *serving {
 	return serveFixture(t, newFixture(t, change))
 }
 
-func serveServer(t testing.TB, server *Server) *serving {
-	t.Helper()
-	return serveFixture(t, &fixture{server: server})
-}
-
 func serveFixture(t testing.TB, f *fixture) *serving {
 	t.Helper()
 	ln := listen(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -154,7 +155,7 @@ func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account
 // rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. It returns false
 // for other planted errors.
 func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
-	if status, _ := fields.Status(err.Code); status != fasthttp.StatusTooManyRequests {
+	if status, _ := encode.Status(err.Code); status != fasthttp.StatusTooManyRequests {
 		return false
 	}
 	if admission.Admitted {

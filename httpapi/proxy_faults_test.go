@@ -107,7 +107,7 @@ func (p *proxyResults) count(what string, many int) {
 // another client's request gets its own answer. The cases are shared out to several proxies, each with a back of
 // its own.
 func TestFaultsO6_BehindProxies(t *testing.T) {
-	cases := readRawCorpus(t)
+	cases := must(readRawCorpus())
 	for _, kind := range proxyKinds() {
 		t.Run(kind.name, func(t *testing.T) {
 			total := &proxyResults{counts: map[string]int{}}
@@ -133,7 +133,7 @@ func TestFaultsO6_BehindProxies(t *testing.T) {
 
 // playProxied sends one case and, behind it, a request of another client, and compares what both sides counted.
 func playProxied(t *testing.T, p *proxy, b *proxyBackend, c rawCase, number int, count func(string, int)) {
-	wrong := func(format string, args ...any) { t.Errorf("%s, %s: %s", p.name, c.name, fmt.Sprintf(format, args...)) }
+	wrong := func(format string, args ...any) { t.Errorf("%s, %s: %s", p.name, c.Name, fmt.Sprintf(format, args...)) }
 	frontBefore, loggedBefore := p.seen(t)
 	backBefore := b.list()
 	answers, err := askProxy(p.socket, c)
@@ -144,7 +144,7 @@ func playProxied(t *testing.T, p *proxy, b *proxyBackend, c rawCase, number int,
 		wrong("%v", err)
 	}
 	target := proxyAnswer + strconv.Itoa(number)
-	other, err := askProxy(p.socket, rawCase{request: []byte("GET " + target + " HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"), connection: "close"})
+	other, err := askProxy(p.socket, rawCase{Request: rawText("GET " + target + " HTTP/1.1\r\nHost: probe\r\nConnection: close\r\n\r\n"), Connection: "close"})
 	if err != nil || len(other) != 1 || other[0].target != target {
 		wrong("another client's request for %s is answered %+v, %v", target, other, err)
 	}
@@ -210,7 +210,7 @@ var errOtherProtocol = errors.New("this is another protocol")
 
 // speaksOtherProtocol: to these a proxy may answer by HTTP/0.9 or HTTP/2, which it ends itself.
 func speaksOtherProtocol(c rawCase) bool {
-	return strings.HasPrefix(c.name, "request-line/http09") || strings.HasPrefix(c.name, "request-line/h2") || c.name == "pipeline/preface-good"
+	return strings.HasPrefix(c.Name, "request-line/http09") || strings.HasPrefix(c.Name, "request-line/h2") || c.Name == "pipeline/preface-good"
 }
 
 // askProxy plays a case over a connection of its own, then the probe, and gives all answers but the probe's.
@@ -220,16 +220,16 @@ func askProxy(socket string, c rawCase) ([]rawAnswer, error) {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	defer conn.Close()
-	_, _ = conn.Write(c.request)
-	if c.eof {
+	_, _ = conn.Write(c.Request)
+	if c.EOF {
 		_ = conn.(*net.UnixConn).CloseWrite()
 	}
 	var got bytes.Buffer
 	quiet := proxyQuiet
-	if len(c.category) == 0 || c.eof {
+	if len(c.Category) == 0 || c.EOF {
 		quiet = proxyPatience // it ends by itself
 	}
-	if !readUntilQuiet(conn, &got, quiet) && !c.eof {
+	if !readUntilQuiet(conn, &got, quiet) && !c.EOF {
 		_, _ = io.WriteString(conn, rawProbe)
 		_ = readUntilQuiet(conn, &got, 4*time.Second)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,27 +24,16 @@ import (
 	"github.com/tasard/tasard/httpapi/conn"
 )
 
-// The corpus of raw requests, testdata/raw/*.txt. One case:
-//
-//	# A remark.
-//	case NAME: STATUS... CONNECTION [eof] PARAGRAPH CATEGORY
-//	    bytes of the request, escaped as in a Go string
-//	    the ends of these lines count for nothing, [[3 ab]] is ababab
-//
-// There is one STATUS for each answer, in order ("200|400": either; "none": no
-// answer at all). CONNECTION says what follows: keep (the connection serves
-// another request), close (it ends, without a further answer) or any. With eof
-// the client has closed its side after the last byte. Then come the paragraph that
-// the expectation stands on, rfcNUMBER-SECTION, and the category of the case.
-
+// rawCase is a case of the corpus of raw requests, testdata/raw/*.json.
 type rawCase struct {
-	name       string
-	request    []byte
-	want       [][]int
-	connection string
-	eof        bool
-	paragraph  string
-	category   string
+	Remark     string
+	Name       string
+	Request    rawText // the request's bytes as characters below 256; [[3 ab]] is ababab
+	Want       [][]int // for each answer, in order, the statuses that are right
+	Connection string  // keep (it serves another request), close (it ends, without a further answer) or any
+	EOF        bool    // the client has closed its side after the last byte
+	RFC        string  // number and paragraph that the expectation stands on
+	Category   string
 }
 
 type rawAnswer struct {
@@ -64,7 +55,7 @@ const (
 // TestO6_RawCorpus sends every case to a whole server, over TCP, over TLS, and in memory in pieces of several lengths.
 func TestO6_RawCorpus(t *testing.T) {
 	t.Parallel()
-	cases := readRawCorpus(t)
+	cases := must(readRawCorpus())
 	memory, a := rawFixture(t, nil).server.http, newCertificateAuthority()
 	plain := serveFixture(t, rawFixture(t, nil))
 	secure := serveFixture(t, rawFixture(t, fixedCertificate(a.certify(2))))
@@ -80,10 +71,10 @@ func TestO6_RawCorpus(t *testing.T) {
 		for way, play := range ways {
 			answers, err := play(c)
 			for _, problem := range c.problems(answers) {
-				t.Errorf("%s, %s: RFC %s: %s, %v", c.name, way, c.paragraph, problem, err)
+				t.Errorf("%s, %s: RFC %s: %s, %v", c.Name, way, c.RFC, problem, err)
 			}
 		}
-		categories[c.category] = true
+		categories[c.Category] = true
 		if c.mustRefuse() {
 			refused++
 		}
@@ -98,7 +89,7 @@ func TestO6_RawCorpusControl(t *testing.T) {
 	server := rawFixture(t, nil).server.http
 	server.Handler = echoTarget
 	taken, doubled := 0, 0
-	for _, c := range readRawCorpus(t) {
+	for _, c := range must(readRawCorpus()) {
 		if !c.mustRefuse() {
 			continue
 		}
@@ -107,7 +98,7 @@ func TestO6_RawCorpusControl(t *testing.T) {
 			continue
 		}
 		taken++
-		if extra := len(withoutProbe(answers)); extra > len(c.want) {
+		if extra := len(withoutProbe(answers)); extra > len(c.Want) {
 			doubled++
 		}
 	}
@@ -118,19 +109,19 @@ func TestO6_RawCorpusControl(t *testing.T) {
 
 // mustRefuse reports whether a 2xx for the first request would be wrong.
 func (c rawCase) mustRefuse() bool {
-	return len(c.want) > 0 && !slices.Contains(c.want[0], http.StatusOK)
+	return len(c.Want) > 0 && !slices.Contains(c.Want[0], http.StatusOK)
 }
 
 // problems compares the answers to the case, with that to the probe behind them if there is one.
 func (c rawCase) problems(answers []rawAnswer) []string {
 	var found []string
 	own := withoutProbe(answers)
-	if len(own) != len(c.want) {
-		found = append(found, fmt.Sprintf("%d answers %v, want %d", len(own), own, len(c.want)))
+	if len(own) != len(c.Want) {
+		found = append(found, fmt.Sprintf("%d answers %v, want %d", len(own), own, len(c.Want)))
 	}
-	for i := range min(len(own), len(c.want)) {
-		if a := own[i]; !slices.Contains(c.want[i], a.status) {
-			found = append(found, fmt.Sprintf("answer %d is %d, want %v", i+1, a.status, c.want[i]))
+	for i := range min(len(own), len(c.Want)) {
+		if a := own[i]; !slices.Contains(c.Want[i], a.status) {
+			found = append(found, fmt.Sprintf("answer %d is %d, want %v", i+1, a.status, c.Want[i]))
 		} else if target := c.target(); i == 0 && a.target != "" && a.status == http.StatusOK && a.target != target {
 			found = append(found, fmt.Sprintf("the target became %q, want %q", a.target, target))
 		} else if a.status >= 400 && (a.code == "" || !a.closes) {
@@ -138,14 +129,14 @@ func (c rawCase) problems(answers []rawAnswer) []string {
 		}
 	}
 	kept := len(own) < len(answers)
-	if c.connection == "keep" && !kept || c.connection == "close" && kept {
-		found = append(found, fmt.Sprintf("connection kept: %v, want %s", kept, c.connection))
+	if c.Connection == "keep" && !kept || c.Connection == "close" && kept {
+		found = append(found, fmt.Sprintf("connection kept: %v, want %s", kept, c.Connection))
 	}
 	return found
 }
 
 func (c rawCase) target() string {
-	line, _, _ := strings.Cut(strings.TrimLeft(string(c.request), "\r\n"), "\n")
+	line, _, _ := strings.Cut(strings.TrimLeft(string(c.Request), "\r\n"), "\n")
 	words := strings.Split(strings.TrimSuffix(line, "\r"), " ")
 	if len(words) != 3 {
 		return ""
@@ -167,20 +158,20 @@ func exchangeOver(conn net.Conn, c rawCase) ([]rawAnswer, error) {
 	defer conn.Close()
 	_ = conn.SetDeadline(networkDeadline())
 	// Refused half-way, a write may fail; the answers tell.
-	_, _ = conn.Write(c.request)
-	if c.eof {
+	_, _ = conn.Write(c.Request)
+	if c.EOF {
 		_ = conn.(interface{ CloseWrite() error }).CloseWrite()
 	}
 	br := bufio.NewReader(conn)
 	var answers []rawAnswer
-	for range c.want {
+	for range c.Want {
 		a, err := readRawAnswer(br, c.isHead(len(answers)))
 		if err != nil {
 			return answers, fmt.Errorf("answer %d: %w", len(answers)+1, err)
 		}
 		answers = append(answers, a)
 	}
-	if c.connection != "close" && !c.eof {
+	if c.Connection != "close" && !c.EOF {
 		_, _ = io.WriteString(conn, rawProbe)
 	}
 	return c.readAll(br, answers)
@@ -201,8 +192,8 @@ func (c rawCase) readAll(br *bufio.Reader, answers []rawAnswer) ([]rawAnswer, er
 
 // serveRaw plays a case in memory, step bytes at a time, with the probe behind it at once, as in a pipeline.
 func serveRaw(server *fasthttp.Server, c rawCase, step int) ([]rawAnswer, error) {
-	in := slices.Clone(c.request)
-	if !c.eof {
+	in := slices.Clone(c.Request)
+	if !c.EOF {
 		in = append(in, rawProbe...)
 	}
 	raw := &rawConn{in: in, step: step}
@@ -227,7 +218,7 @@ func (l *oneListener) Accept() (net.Conn, error) { return l.conn, nil }
 
 // isHead: the first answer to a HEAD has no body. No case has HEAD further on.
 func (c rawCase) isHead(answer int) bool {
-	return answer == 0 && bytes.HasPrefix(c.request, []byte("HEAD "))
+	return answer == 0 && bytes.HasPrefix(c.Request, []byte("HEAD "))
 }
 
 // isRawEnd reports whether the server ended the connection; a reset is what closing with unread bytes amounts to.
@@ -312,103 +303,40 @@ func (c *rawConn) Read(p []byte) (int, error) {
 
 func (c *rawConn) Write(p []byte) (int, error) { return c.out.Write(p) }
 
-func readRawCorpus(t testing.TB) []rawCase {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "raw", "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no corpus in testdata/raw: %v", err)
+// rawText reads the lines of a request.
+type rawText []byte
+
+var rawRepeated = regexp.MustCompile(`(?s)\[\[(\d+) (.*?)\]\]`)
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *rawText) UnmarshalJSON(text []byte) error {
+	var lines []string
+	err := json.Unmarshal(text, &lines)
+	whole := rawRepeated.ReplaceAllStringFunc(strings.Join(lines, ""), func(found string) string {
+		parts := rawRepeated.FindStringSubmatch(found)
+		return strings.Repeat(parts[2], must(strconv.Atoi(parts[1])))
+	})
+	for _, char := range whole {
+		*r = append(*r, byte(char))
 	}
-	var cases []rawCase
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatalf("read corpus: %v", err)
+	return err
+}
+
+// readRawCorpus returns all cases. A case without paragraph, category or connection is an error.
+func readRawCorpus() (all []rawCase, err error) {
+	for _, file := range must(filepath.Glob(filepath.Join("testdata", "raw", "*.json"))) {
+		var cases []rawCase
+		decoder := json.NewDecoder(bytes.NewReader(must(os.ReadFile(file))))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&cases); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		group := strings.TrimSuffix(filepath.Base(file), ".txt")
-		for i, line := range strings.Split(string(text), "\n") {
-			cases, err = addRawLine(cases, group, line)
-			if err != nil {
-				t.Fatalf("%s:%d: %v", file, i+1, err)
+		for _, c := range cases {
+			if c.Name = strings.TrimSuffix(filepath.Base(file), ".json") + "/" + c.Name; c.RFC == "" || c.Category == "" || c.Connection == "" {
+				return nil, fmt.Errorf("%s: no paragraph, category or connection", c.Name)
 			}
+			all = append(all, c)
 		}
 	}
-	return cases
-}
-
-func addRawLine(cases []rawCase, group, line string) ([]rawCase, error) {
-	if line == "" || line[0] == '#' {
-		return cases, nil
-	}
-	if text, found := strings.CutPrefix(line, "    "); found && len(cases) > 0 {
-		last := &cases[len(cases)-1]
-		request, err := appendRawBytes(last.request, text)
-		last.request = request
-		return cases, err
-	}
-	name, want, found := strings.Cut(strings.TrimPrefix(line, "case "), ": ")
-	if !found {
-		return nil, fmt.Errorf("neither a case, a remark nor bytes: %q", line)
-	}
-	c := rawCase{name: group + "/" + name}
-	for _, word := range strings.Fields(want) {
-		if err := c.expect(word); err != nil {
-			return nil, err
-		}
-	}
-	if c.paragraph == "" || c.category == "" || c.connection == "" {
-		return nil, fmt.Errorf("no paragraph, category or connection in %q", line)
-	}
-	return append(cases, c), nil
-}
-
-// expect reads one word behind the name of a case.
-func (c *rawCase) expect(word string) error {
-	switch word {
-	case "none":
-	case "eof":
-		c.eof = true
-	case "keep", "close", "any":
-		c.connection = word
-	case "compliance", "smuggling", "malformed", "normalisation", "cookies":
-		c.category = word
-	default:
-		if paragraph, found := strings.CutPrefix(word, "rfc"); found {
-			c.paragraph = paragraph
-			return nil
-		}
-		var statuses []int
-		for text := range strings.SplitSeq(word, "|") {
-			status, err := strconv.Atoi(text)
-			if err != nil {
-				return fmt.Errorf("read expectation %q: %w", word, err)
-			}
-			statuses = append(statuses, status)
-		}
-		c.want = append(c.want, statuses)
-	}
-	return nil
-}
-
-// appendRawBytes resolves [[n text]] and the escapes.
-func appendRawBytes(dst []byte, text string) ([]byte, error) {
-	if before, rest, found := strings.Cut(text, "[["); found {
-		inside, after, _ := strings.Cut(rest, "]]")
-		count, repeated, _ := strings.Cut(inside, " ")
-		n, err := strconv.Atoi(count)
-		if err != nil {
-			return dst, fmt.Errorf("read repetition %q: %w", inside, err)
-		}
-		text = before + strings.Repeat(repeated, n) + after
-	}
-	for text != "" {
-		char, multibyte, tail, err := strconv.UnquoteChar(text, '"')
-		if err != nil {
-			return dst, fmt.Errorf("unescape %q: %w", text, err)
-		}
-		if multibyte {
-			return dst, fmt.Errorf("write bytes above 127 as \\x: %q", text)
-		}
-		dst, text = append(dst, byte(char)), tail
-	}
-	return dst, nil
+	return all, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/counters"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -40,6 +41,7 @@ type responder struct {
 	blankOnce                     sync.Once
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
+	compressor                    rendered.Compressor
 	requestStates                 sync.Pool // of *requestState
 }
 
@@ -51,7 +53,7 @@ func newResponder(c Config) *responder {
 		routeNames: routeNames(), conns: conns,
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
-	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: fields.Codes(), Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
+	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: encode.Codes(), Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
 	w.requestStates.New = func() any { return &requestState{} }
 	return w
 }
@@ -125,7 +127,7 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 		named = &engine.Error{Code: engine.CodeInternalError, Cause: err}
 	}
 	code, message := named.Code, named.Message
-	answered, known := fields.Status(code)
+	answered, known := encode.Status(code)
 	if !known || code == engine.CodeInternalError && named != engine.ErrOutcomeUnknown {
 		code, message = engine.CodeInternalError, internalMessage
 	}
@@ -152,7 +154,7 @@ func (w *responder) reject(ctx *fasthttp.RequestCtx, code engine.Code, message s
 
 // rejectWithDetails answers with an API error. It panics if the code is not in codes.
 func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
-	answered, known := fields.Status(code)
+	answered, known := encode.Status(code)
 	if !known {
 		panic("httpapi: no status for the code " + string(code))
 	}
@@ -222,7 +224,7 @@ func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
 	if len(body) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
 		return
 	}
-	ctx.Response.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
+	ctx.Response.SetBodyRaw(w.compressor.Compress(body)) // the HTTP library's compression starts goroutines that never end
 	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
 }
 

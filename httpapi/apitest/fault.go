@@ -14,7 +14,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi"
-	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 )
 
 // Fault makes requests fail. If several faults match a request, only the first one affects it.
@@ -84,7 +84,7 @@ func (f *Fault) error() *engine.Error {
 		http.StatusTooManyRequests: engine.CodeRateLimited, http.StatusInternalServerError: engine.CodeInternalError, http.StatusServiceUnavailable: engine.CodeDataUnavailable,
 	}
 	code := cmp.Or(f.Code, usual[f.Status])
-	if status, known := fields.Status(code); !known || status != f.Status || usual[status] == "" {
+	if status, known := encode.Status(code); !known || status != f.Status || usual[status] == "" {
 		return nil
 	}
 	return &engine.Error{Code: code, Message: "A test makes this request fail.", RetryAfter: f.RetryAfter}

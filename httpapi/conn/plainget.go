@@ -54,7 +54,7 @@ func ParsePlainGet(read []byte) (g PlainGet, ok bool) {
 			}
 		case len("host"):
 			if fields.EqualFold(name, "host") {
-				if hasHost || !validHost(value) {
+				if hasHost || !validHost(value) || value[0] == '[' { // validHost leaves IPv6 addresses to fasthttp
 					return g, false
 				}
 				hasHost = true

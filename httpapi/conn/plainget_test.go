@@ -12,7 +12,7 @@ import (
 func FuzzPlainGet(f *testing.F) {
 	for _, lines := range []string{
 		"Host: a", "Host: a\r\nAuthorization: Bearer x\r\nAccept-Encoding: gzip", "host: a\r\nConnection: Keep-Alive\r\nIf-None-Match: *", "Host: a\r\nX-Forwarded-For: 1.2.3.4",
-		"Host: a\r\nCookie: a=b; c", "Host: a\r\nContent-Length: 0", "Host: a\r\nTrailer: x", "Host: a\r\nTE: trailers", "Host: a\r\nX-Y:", "Host: [::1]:80\r\nUpgrade: h2c", "Host: a\r\n X: y", "Host: a\r\nTransfer-Encoding: chunked",
+		"Host: a\r\nCookie: a=b; c", "Host: a\r\nContent-Length: 0", "Host: a\r\nTrailer: x", "Host: a\r\nTE: trailers", "Host: a\r\nX-Y:", "Host: [::1]:80\r\nUpgrade: h2c", "Host: [::ffff:127...001]", "Host: a\r\n X: y", "Host: a\r\nTransfer-Encoding: chunked",
 		"Host: a\r\nConnection: close", "Host: a\r\nProxy-Connection: close", "Host: a\r\nExpect: 100-continue", "Host: a\r\nRange: bytes=0-1",
 	} {
 		f.Add([]byte("GET /v1/rates?limit=3 HTTP/1.1\r\n" + lines + "\r\n\r\n"))

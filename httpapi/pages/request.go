@@ -13,6 +13,7 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
@@ -147,7 +148,7 @@ func StatusOf(err error) (status int, wait time.Duration) {
 	case engine.CodeInvalidSession, engine.CodeAccountSuspended:
 		return http.StatusForbidden, 0
 	default:
-		status, _ = fields.Status(code)
+		status, _ = encode.Status(code)
 	}
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:

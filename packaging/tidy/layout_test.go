@@ -61,13 +61,13 @@ var layout = map[string]row{
 	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},         // JSON
 	"httpapi/internal/rendered": {may: "httpapi/internal/fields", never: "os", exact: true}, // encoded bodies
 	"httpapi/internal/fields":   {never: "net/http os", exact: true},                        // values of header fields
-	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
+	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin httpapi/internal/encode engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/client":            {never: "os", exact: true, standalone: true},
 	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/fields httpapi/internal/rendered", never: "os"},              // generated files over HTTP
 	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/file httpapi/internal/rendered", never: "os", exact: true},   // rates as files
 	"httpapi/contract":          {may: "httpapi/internal/file httpapi/internal/rendered", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":               {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},
-	"httpapi/pages":             {may: "engine engine/account httpapi/internal/fields httpapi/internal/rendered golang.org/x/image maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
+	"httpapi/pages":             {may: "engine engine/account httpapi/internal/encode httpapi/internal/fields httpapi/internal/rendered golang.org/x/image maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"httpapi/pages/docs":        {may: "httpapi/pages maragu.dev/gomponents", never: "os net"},
 	"collectors":                {may: "engine collectors/archive collectors/source collectors/suggest tidwall/gjson", never: "net net/http os", exact: true},

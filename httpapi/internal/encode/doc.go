@@ -3,4 +3,6 @@
 //
 //	dst = encode.Field(append(dst, '{'), "code", "USD")
 //	dst = append(encode.Int(dst, "quoteCount", 3), '}')
+//
+// It also has the statuses of the codes of API errors.
 package encode

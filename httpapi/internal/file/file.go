@@ -81,7 +81,7 @@ func (f *File) send(w http.ResponseWriter, r *http.Request) {
 // writeError sends an API error. Package httpapi has added X-Request-Id to the request.
 func writeError(w http.ResponseWriter, r *http.Request, err *engine.Error) {
 	header := w.Header()
-	status, _ := fields.Status(err.Code)
+	status, _ := encode.Status(err.Code)
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", fields.RetryAfter(err.RetryAfter))
 	}

@@ -3,8 +3,10 @@ package rendered
 import (
 	"bytes"
 	"compress/flate"
+	"compress/gzip"
 	"encoding/binary"
 	"hash/crc32"
+	"sync"
 )
 
 // Gzip is the content coding of compressed bodies.
@@ -69,4 +71,22 @@ func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	dst = append(dst, 1, 0, 0, 0xff, 0xff) // last block, stored, empty
 	dst = binary.LittleEndian.AppendUint32(dst, crc32.ChecksumIEEE(body))
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(body))) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
+}
+
+// Compressor compresses bodies that are sent once. The zero value is ready for use. Safe for concurrent use.
+type Compressor struct{ writers sync.Pool }
+
+// Compress returns a body compressed with gzip.
+func (c *Compressor) Compress(body []byte) []byte {
+	var out bytes.Buffer
+	w, reused := c.writers.Get().(*gzip.Writer)
+	if reused {
+		w.Reset(&out)
+	} else {
+		w, _ = gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	}
+	_, _ = w.Write(body) // bytes.Buffer returns no errors
+	_ = w.Close()
+	c.writers.Put(w)
+	return out.Bytes()
 }
