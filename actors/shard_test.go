@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,7 +42,7 @@ func TestReadOnlyDiskAndBack(t *testing.T) {
 		t.Errorf("a key is made on a full disk: %v", err)
 	}
 	_, err = n.Observe([]engine.Refresh{saying("a", noon, "USD", "57", "61", "popular")})
-	if e := accounts.AsEngineError(err); err == nil || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 {
+	if e := accounts.AsEngineError(err); err == nil || e.Code != engine.CodeReadOnly || e.RetryAfter <= 0 || !strings.Contains(e.Message, "nearly full") {
 		t.Errorf("a rate on a full disk: %v, want %s with a Retry-After", err, engine.CodeReadOnly)
 	}
 	n.fault(nil)

@@ -22,8 +22,8 @@ func newRun(p *process.Process) *cobra.Command {
 		Use:   "run ID",
 		Short: "Let the running node read a source now",
 		Long: `run asks a running node to fetch a source at once and to publish its rates, and prints what was read, accepted and refused,
-and why. The node does so as at its next slot: after a change of definitions, SIGHUP makes it read them first. The next
-slot stays as it is. tasard sources check reads a source without publishing it.
+and why. The node uses the definitions that it has read at its start. The next slot stays as it is. tasard sources check
+reads a source without publishing it.
 
 The exit code is 69 when a page failed or nothing could be published.`,
 		Example: `  tasard sources run bhd-site --data ./data --by ana

@@ -35,12 +35,16 @@ var ErrNotLeader = &engine.Error{
 // ErrOutcomeUnknown is returned for a change in progress when the cluster loses its leader or its majority.
 var ErrOutcomeUnknown = engine.ErrOutcomeUnknown
 
-// ReadOnly returns the error for a write while the journal accepts none. cause is ErrNoMajority or wal.ErrNoSpace.
+// ReadOnly returns the error for a write while the journal accepts none. cause is ErrNoMajority, wal.ErrNoSpace, or the
+// error that has stopped the journal.
 func ReadOnly(cause error) *engine.Error {
 	e := &engine.Error{Code: engine.CodeReadOnly, RetryAfter: retryReadOnly, Cause: cause}
-	reason := "the disk of the node is nearly full"
-	if errors.Is(cause, ErrNoMajority) {
+	reason := "the node cannot write its log"
+	switch {
+	case errors.Is(cause, ErrNoMajority):
 		e.Code, e.RetryAfter, reason = engine.CodeNoMajority, retryNoMajority, ErrNoMajority.Error()
+	case errors.Is(cause, wal.ErrNoSpace):
+		reason = "the disk of the node is nearly full"
 	}
 	e.Message = reason + ", so changes and new quota leases must wait; try again later"
 	return e
