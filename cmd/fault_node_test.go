@@ -49,7 +49,7 @@ import (
 // waitTimeout bounds every wait for another process.
 const waitTimeout = 60 * time.Second
 
-func init() { childPrograms[workloadChild] = workloadMain }
+func init() { childPrograms[workloadChild] = workloadMain } //nolint:gochecknoinits // TestMain has no build tag
 
 // plainProgram is the program as users build it. A test that runs inNamespace gets its path in an environment
 // variable.
