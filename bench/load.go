@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -40,23 +40,26 @@ type requestSource interface {
 
 // results counts the requests that were due or sent in the measured time. Their responses may arrive later.
 type results struct {
-	Intended  uint64 // all counted requests, including those that were never sent
-	Sent      uint64
-	Responses uint64
-	Lost      uint64                  // requests without a response; with a Rate also requests that were never sent
-	Bytes     uint64                  // size of all responses
-	Statuses  map[int]uint64          // number of responses by HTTP status
+	Intended  int // all counted requests, including those that were never sent
+	Sent      int
+	Responses int
+	Lost      int                     // requests without a response; with a Rate also requests that were never sent
+	Bytes     int                     // size of all responses
+	Statuses  map[int]int             // number of responses by HTTP status
 	Elapsed   time.Duration           // measured time; with a Rate it ends with the last response
 	Latency   *hdrhistogram.Histogram // latencies of responses with status 200, in nanoseconds
-	CPU       time.Duration           // of the generator's thread; near Elapsed, the generator limits the load
+	CPU       time.Duration           // of this process; near Elapsed, the generator limits the load
 
 	lastResponse time.Duration
 }
 
 // generator puts one load on one address. It counts every request: it has a response, or was lost. Each client has one
-// connection. The generator runs in one goroutine that is locked to a thread and has its own epoll instance. Go's
-// network poller would wake the goroutine up to a millisecond late, and the delay would count as latency of the server.
-// While it measures it allocates nothing, so that its garbage collector does not distort latencies.
+// connection and one goroutine. While the generator measures it allocates nothing, so that its garbage collector does
+// not distort latencies.
+//
+// The goroutines share one processor of the Go runtime. The runtime then finds new responses whenever no goroutine can
+// run. A sleep of the runtime would end up to a millisecond late, so the generator calls the kernel to sleep, and only
+// if no response is outstanding.
 type generator struct {
 	Address     string      // host:port
 	TLS         *tls.Config // nil without TLS
@@ -67,8 +70,8 @@ type generator struct {
 	// during the stall. With rate 0 each client sends a request as soon as it has the response to its previous request
 	// (closed loop).
 	Rate       float64
-	Reconnects bool   // open a new connection for each request
-	Pipeline   uint64 // requests sent together; 0 means 1
+	Reconnects bool // open a new connection for each request
+	Pipeline   int  // requests sent together; 0 means 1
 	// Subnet and PerAddress set the source addresses of the connections: PerAddress clients share each address of
 	// 127.Subnet.0.0/16. With Subnet 0 the kernel chooses the address.
 	Subnet     byte
@@ -83,223 +86,278 @@ type generator struct {
 
 	results // set by run
 
-	idle                      chan *connection // open loop: connections that can send the next due request
-	nextNumber                uint64           // number of the next request to become due, from 0
-	target                    unix.Sockaddr
-	family, epollFD           int
-	events                    []unix.EpollEvent
-	conns                     []connection
-	random                    *rand.Rand
-	buffer                    []byte
-	startTime                 time.Time     // all other times are durations since startTime
-	scheduleStart             time.Duration // time from which due times are counted; 0 until connections are open
-	measureStart, measureEnd  time.Duration
-	inFlight, countedInFlight int // connections that wait for a response; those of them whose request results counts
-	dialling                  int // connections being opened
-	consecutiveLosses         int // connections lost since the last response
-	responses                 uint64
+	startTime time.Time // all other times are durations since startTime
+	random    *rand.Rand
+	fail      context.CancelCauseFunc // ends the load
+
+	mu                       sync.Mutex    // protects the fields below, results and Requests
+	due                      *sync.Cond    // signalled when a request becomes due, and at the end
+	idle                     chan struct{} // gets a value when no response is outstanding
+	number, released         int           // open loop: requests that clients have taken, and that have become due
+	scheduleStart            time.Duration // time from which due times are counted
+	measureStart, measureEnd time.Duration
+	inFlight                 int  // requests that wait for a response
+	losses                   int  // consecutive ones without a response
+	answered                 int  // responses, counted or not
+	over                     bool // clients must end
 }
 
 // run generates the load and sets the results. It must be called only once.
 func (g *generator) run(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := g.prepare()
-	if err == nil {
-		defer g.close()
-		err = g.drive(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("load on %s: %w", g.Address, err)
-	}
-	return nil
-}
-
-// prepare resolves the address and allocates the connections.
-func (g *generator) prepare() error {
-	addr, err := net.ResolveTCPAddr("tcp", g.Address)
-	if err != nil {
-		return err
-	}
-	if g.epollFD, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return err
-	}
-	g.family, g.target = unix.AF_INET6, &unix.SockaddrInet6{Port: addr.Port, Addr: addr.AddrPort().Addr().As16()}
-	if ip := addr.AddrPort().Addr().Unmap(); ip.Is4() {
-		g.family, g.target = unix.AF_INET, &unix.SockaddrInet4{Port: addr.Port, Addr: ip.As4()}
-	}
-	g.random, g.buffer, g.startTime = rand.New(rand.NewPCG(g.Seed, 0)), make([]byte, 64<<10), time.Now()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	g.random, g.startTime, g.due = rand.New(rand.NewPCG(g.Seed, 0)), time.Now(), sync.NewCond(&g.mu)
+	g.idle = make(chan struct{}, 1)
+	g.results = results{Statuses: map[int]int{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
+	g.Pipeline, g.measureStart, g.measureEnd = max(1, g.Pipeline), math.MaxInt64, math.MaxInt64
 	if g.Drain == 0 {
 		g.Drain = drainMax
 	}
 	if g.OnMeasure == nil {
 		g.OnMeasure = func() error { return nil }
 	}
-	g.results = results{Statuses: map[int]uint64{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
-	g.Pipeline, g.idle = max(1, g.Pipeline), make(chan *connection, g.Connections)
-	for i := range g.Connections {
-		c := connection{number: i, socket: -1}
-		if g.Subnet != 0 {
-			address := i / g.PerAddress
-			c.source = &unix.SockaddrInet4{Addr: [4]byte{127, g.Subnet, byte(address / 250), byte(1 + address%250)}}
-		}
-		g.conns = append(g.conns, c)
+	ctx, g.fail = context.WithCancelCause(ctx)
+	defer g.fail(nil)
+	if err := g.drive(ctx); err != nil {
+		return fmt.Errorf("load on %s: %w", g.Address, err)
 	}
-	g.events = make([]unix.EpollEvent, min(len(g.conns), 1024))
 	return nil
-}
-
-func (g *generator) close() {
-	for i := range g.conns {
-		if g.conns[i].socket >= 0 {
-			_ = unix.Close(g.conns[i].socket)
-		}
-	}
-	_ = unix.Close(g.epollFD)
 }
 
 func (g *generator) now() time.Duration { return time.Since(g.startTime) }
 
 // drive opens the connections, generates the load and waits for the last responses.
 func (g *generator) drive(ctx context.Context) error {
-	for i := 0; i < len(g.conns) && !g.Reconnects; i++ { // else each request opens its own
-		if err := g.dial(&g.conns[i]); err != nil {
-			return err
-		}
-	}
-	if err := g.poll(ctx, g.now()+connectTimeout, func() bool { return g.dialling == 0 }); err != nil {
+	clients, err := g.connect(ctx)
+	if err != nil {
 		return err
 	}
-	if g.dialling > 0 {
-		return fmt.Errorf("%w: %d connections were not established within %v", errTargetGone, g.dialling, connectTimeout)
+	var running sync.WaitGroup
+	ended := make(chan struct{})
+	begin := func() {
+		g.scheduleStart = g.now()
+		for _, c := range clients {
+			running.Go(c.work)
+		}
+		go func() {
+			running.Wait()
+			close(ended)
+		}()
 	}
-	g.scheduleStart, g.measureStart, g.measureEnd = g.now(), math.MaxInt64, math.MaxInt64
+	defer func() { // a client that waits for a response sees the end of its connection
+		g.end(clients)
+		running.Wait()
+	}()
 	if g.Warmup > 0 {
-		if err := errors.Join(g.start(), g.poll(ctx, g.scheduleStart+g.Warmup, nil)); err != nil {
+		begin()
+		if err := g.until(ctx, g.scheduleStart+g.Warmup); err != nil {
 			return err
 		}
 	}
-	pausedAt := g.now()
-	if err := g.OnMeasure(); err != nil {
+	if err := g.startMeasuring(); err != nil {
 		return err
 	}
-	g.measureStart = g.now()
-	g.measureEnd = g.measureStart + g.Measure
-	g.scheduleStart += g.measureStart - pausedAt // the time of the call delays all due times
-	cpuBefore := threadTime()
+	cpuBefore := processTime()
 	if g.Warmup == 0 {
-		if err := g.start(); err != nil {
-			return err
-		}
+		begin()
 	}
-	if err := g.poll(ctx, g.measureEnd, nil); err != nil {
+	if err := g.until(ctx, g.measureEnd); err != nil {
 		return err
 	}
-	g.CPU = threadTime() - cpuBefore
-	sendEnd := g.now()
-	drained := func() bool { return g.countedInFlight == 0 && (g.Rate == 0 || g.dueAt() >= g.measureEnd) }
-	if err := g.poll(ctx, sendEnd+g.Drain, drained); err != nil {
-		return err
+	g.CPU = processTime() - cpuBefore
+	sendEnd, drained := g.now(), time.NewTimer(g.Drain)
+	defer drained.Stop()
+	g.mu.Lock()
+	g.due.Broadcast()
+	g.mu.Unlock()
+	select {
+	case <-ended:
+	case <-drained.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	g.countUnanswered(sendEnd)
-	if err := g.OnMeasure(); err != nil || g.responses > 0 {
+	g.end(clients)
+	running.Wait()
+	g.countUnsent(sendEnd)
+	if err := g.OnMeasure(); err != nil || g.answered > 0 {
 		return err
 	}
 	return errNoResponse
 }
 
-// start makes each client send its first request, or wait until a request is due (nextRequest).
-func (g *generator) start() error {
-	for i := range g.conns {
-		if c := &g.conns[i]; c.state == connIdle || g.Reconnects {
-			if err := g.nextRequest(c, g.now()); err != nil {
-				return err
+// connect opens the connections, unless each request opens its own.
+func (g *generator) connect(ctx context.Context) (clients []*client, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var opening sync.WaitGroup
+	errs := make([]error, g.Connections)
+	for i := range g.Connections {
+		clients = append(clients, newClient(g, i))
+		if !g.Reconnects {
+			opening.Go(func() { errs[i] = clients[i].dial(ctx) })
+		}
+	}
+	opening.Wait()
+	for _, err := range errs {
+		if err != nil {
+			g.end(clients)
+			return nil, fmt.Errorf("%w: a connection was not established: %w", errTargetGone, err)
+		}
+	}
+	return clients, nil
+}
+
+// startMeasuring starts the measured time. Clients wait meanwhile, and the time that it takes delays all due times.
+func (g *generator) startMeasuring() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pausedAt := g.now()
+	err := g.OnMeasure()
+	g.measureStart = g.now()
+	g.measureEnd = g.measureStart + g.Measure
+	g.scheduleStart += g.measureStart - pausedAt
+	return err
+}
+
+// until waits until a time. With a Rate it releases requests when they are due.
+func (g *generator) until(ctx context.Context, end time.Duration) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for now := g.now(); now < end; now = g.now() {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		next, idle := min(end, now+sleepMax), false
+		if g.Rate > 0 {
+			var due time.Duration
+			due, idle = g.release(now)
+			next = min(next, due)
+		}
+		switch pause := next - now - spinTime; {
+		case !idle:
+			timer.Reset(next - now)
+			select {
+			case <-timer.C:
+			case <-g.idle:
 			}
+		case pause > 0:
+			timespec := unix.NsecToTimespec(pause.Nanoseconds())
+			_ = unix.Nanosleep(&timespec, nil) // a signal ends it earlier
 		}
 	}
 	return nil
 }
 
-// poll sends requests and receives responses until the time end, or until done returns true. done may be nil.
-func (g *generator) poll(ctx context.Context, end time.Duration, done func() bool) error {
-	for lastCheck := g.now(); done == nil || !done(); {
-		now := g.now()
-		if now >= end {
-			return nil
-		}
-		if now-lastCheck > sleepMax {
-			lastCheck = now
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-		if err := g.sendDue(now); err != nil {
-			return err
-		}
-		n, err := g.wait(g.sleepTime(now, end))
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return err
-		}
-		for i := range max(0, n) {
-			if err := g.handle(&g.conns[g.events[i].Fd]); err != nil {
-				return err
-			}
-		}
+// release lets clients send the requests that are due. It returns when the next one is due, and whether no response is
+// outstanding.
+func (g *generator) release(now time.Duration) (next time.Duration, idle bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for next = g.dueAt(g.released); next <= now && next < g.measureEnd; next = g.dueAt(g.released) {
+		g.released++
+		g.due.Signal()
 	}
-	return nil
+	return next, g.inFlight == 0 && g.number == g.released
 }
 
-// wait waits for epoll events. For a timeout below sleepMax it waits in ppoll, because the timeout of epoll_wait is in
-// whole milliseconds.
-func (g *generator) wait(timeout time.Duration) (events int, err error) {
-	if timeout > 0 && timeout < sleepMax {
-		timespec := unix.NsecToTimespec(timeout.Nanoseconds())
-		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(g.epollFD), Events: unix.POLLIN}}, &timespec, nil); err != nil {
-			return 0, err
-		}
-		timeout = 0
-	}
-	return unix.EpollWait(g.epollFD, g.events, int(timeout/time.Millisecond))
+// dueAt returns when a request is due.
+func (g *generator) dueAt(number int) time.Duration {
+	return g.scheduleStart + time.Duration(float64(number)/g.Rate*float64(time.Second))
 }
 
-// sleepTime returns how long poll may sleep. With a Rate it returns 0 if any response is outstanding, because waking
-// up takes longer than many responses do.
-func (g *generator) sleepTime(now, end time.Duration) time.Duration {
-	limit := min(end-now, sleepMax)
-	if g.Rate > 0 && g.scheduleStart > 0 {
-		if g.inFlight > 0 {
-			return 0
-		}
-		if due := g.dueAt(); due < g.measureEnd {
-			limit = min(limit, due-now-spinTime)
-		}
+// next writes the next request of a client. With a Rate it waits until one is due. It returns the time from which the
+// latency is measured, and false at the end of the load.
+func (g *generator) next(c *client) (due time.Duration, more bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	due = g.now()
+	for g.Rate > 0 && g.number >= g.released && !g.over && g.now() < g.measureEnd {
+		g.due.Wait()
 	}
-	return max(0, limit)
+	if g.Rate > 0 {
+		due = g.dueAt(g.number)
+	}
+	if g.over || due >= g.measureEnd {
+		return due, false
+	}
+	g.number++
+	g.inFlight++
+	if c.counted = due >= g.measureStart; c.counted {
+		g.Intended += g.Pipeline
+		g.Sent += g.Pipeline
+	}
+	c.request = c.request[:0]
+	for range g.Pipeline {
+		c.request = g.Requests.Next(c.request, g.random)
+	}
+	return due, true
 }
 
-// countUnanswered counts requests without a response as lost, and with a Rate also due requests that were never sent.
-// With a Rate the elapsed time ends with the last response: a shorter time would make a slow target look fast.
-func (g *generator) countUnanswered(sendEnd time.Duration) {
-	for i := range g.conns {
-		if g.conns[i].counted {
+// count counts the responses of a client to one write, or a lost request.
+func (g *generator) count(c *client, due time.Duration, r response, err error) {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.inFlight--; g.inFlight == 0 && g.number == g.released {
+		select {
+		case g.idle <- struct{}{}:
+		default:
+		}
+	}
+	if err != nil {
+		if c.counted {
 			g.Lost += g.Pipeline
 		}
+		g.losses++
+		if limit := 100 + 2*g.Connections; g.losses > limit && !g.over {
+			g.fail(fmt.Errorf("%w: %d connections in a row ended without a response (after %d responses), the last because of: %w",
+				errTargetGone, g.losses, g.answered, err))
+		}
+		return
 	}
+	g.losses = 0
+	g.answered++
+	if !c.counted {
+		return
+	}
+	g.Responses += g.Pipeline
+	g.Bytes += r.bytes
+	g.lastResponse = now
+	if g.Statuses[r.status] += g.Pipeline; r.status == 200 {
+		_ = g.Latency.RecordValue(int64(min(max(now-due, 1), latencyLimit))) // cannot fail: at most latencyLimit
+	}
+}
+
+// end makes all clients end.
+func (g *generator) end(clients []*client) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	g.due.Broadcast()
+	for _, c := range clients {
+		if c.conn != nil {
+			_ = c.conn.Close() // an error is irrelevant: the connection is not used any more
+		}
+	}
+}
+
+// countUnsent counts due requests that were never sent as lost. With a Rate the elapsed time ends with the last
+// response: a shorter time would make a slow target look fast.
+func (g *generator) countUnsent(sendEnd time.Duration) {
 	g.Elapsed = sendEnd - g.measureStart
 	if g.Rate == 0 {
 		return
 	}
 	g.Elapsed = max(g.measureEnd, g.lastResponse) - g.measureStart
-	for ; g.dueAt() < g.measureEnd; g.nextNumber++ {
-		if g.dueAt() >= g.measureStart {
+	for ; g.dueAt(g.number) < g.measureEnd; g.number++ {
+		if g.dueAt(g.number) >= g.measureStart {
 			g.Intended++
 			g.Lost++
 		}
 	}
 }
 
-func threadTime() time.Duration {
+func processTime() time.Duration {
 	var usage unix.Rusage
-	_ = unix.Getrusage(unix.RUSAGE_THREAD, &usage) // cannot fail
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &usage) // cannot fail
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -72,7 +72,7 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 	const stop = 100 * time.Millisecond
 	for _, tt := range []struct {
 		rate        float64
-		least, most uint64 // answers that took longer than half of the stop
+		least, most int // answers that took longer than half of the stop
 	}{{1000, 30, 200}, {0, 1, 1}} {
 		server := serve(t, func(conn net.Conn) {
 			for n, buffer := 0, make([]byte, 1024); readRequest(conn, buffer); n++ {
@@ -89,10 +89,10 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 		if err := g.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		late := uint64(0)
+		late := 0
 		for _, bar := range g.Latency.Distribution() {
 			if bar.From > int64(stop)/2 {
-				late += uint64(bar.Count)
+				late += int(bar.Count)
 			}
 		}
 		if late < tt.least || tt.rate > 0 && late > tt.most || g.Lost > 0 || g.Sent != g.Intended {
@@ -232,7 +232,7 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 		if rate > 0 {
 			want = g.Intended
 		}
-		inTime := uint64(rate * g.Measure.Seconds())
+		inTime := int(rate * g.Measure.Seconds())
 		if err != nil || g.Responses+g.Lost != want || g.Latency.TotalCount() != int64(g.Responses) || rate > 0 && (g.Intended > inTime+1 || g.Intended+1 < inTime) {
 			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.results)
 		}
@@ -250,7 +250,7 @@ func sweep(sample, whole int) int {
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 // fixedRequest sends the same request again and again, and counts.
-type fixedRequest struct{ count uint64 }
+type fixedRequest struct{ count int }
 
 func (r *fixedRequest) Next(dst []byte, _ *rand.Rand) []byte {
 	r.count++

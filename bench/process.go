@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,24 +151,31 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// pinToCore pins the current thread to a core, calls do, and gives the thread its cores back. Processes that the
-// function do starts inherit the core. If core < 0, pinToCore only calls do.
-//
-// A new thread would inherit the core too. But the Go runtime starts no threads from a locked thread, so other threads
-// of the bench are not pinned.
+// pinToCore pins all threads of the bench to a core, calls do, and gives the threads their cores back. Processes and
+// threads that the function do starts inherit the core. If core < 0, pinToCore only calls do.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	var before, mask unix.CPUSet
 	mask.Set(core)
-	if err := errors.Join(unix.SchedGetaffinity(0, &before), unix.SchedSetaffinity(0, &mask)); err != nil {
+	if err := errors.Join(unix.SchedGetaffinity(0, &before), setAffinity(&mask)); err != nil {
 		return fmt.Errorf("this machine gives the bench no core %d: %w", core, err)
 	}
 	err := do()
-	return errors.Join(err, unix.SchedSetaffinity(0, &before))
+	return errors.Join(err, setAffinity(&before))
+}
+
+// setAffinity sets the cores of all threads of the bench.
+func setAffinity(cores *unix.CPUSet) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	for _, thread := range threads {
+		number, _ := strconv.Atoi(thread.Name())                                              // the kernel writes numbers
+		if failure := unix.SchedSetaffinity(number, cores); !errors.Is(failure, unix.ESRCH) { // the thread may have ended
+			err = errors.Join(err, failure)
+		}
+	}
+	return err
 }
 
 // cpuTime returns the user and system CPU time of a process and its running children, such as the workers of nginx.

@@ -3,23 +3,22 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 const okHead = "HTTP/1.1 200 OK\r\n"
 
-// TestResponseParser parses one response after the other with the same parser, in one piece and in several: none
-// affects the next.
-func TestResponseParser(t *testing.T) {
-	long := strings.Repeat("x", headBytesMax)
-	a := new(responseParser)
+// TestReadResponse reads responses that arrive in one piece and byte by byte.
+func TestReadResponse(t *testing.T) {
 	for stream, want := range map[string]struct {
 		status int
 		last   bool
-		err    error // io.ErrUnexpectedEOF: there is more to come
+		err    error
 	}{
 		okHead + "Content-Length: 5\r\n\r\nhello":                                   {200, false, nil},
 		okHead + "cOnTENT-lENGTH:\t5 \r\n\r\nhello":                                 {200, false, nil},
@@ -28,54 +27,19 @@ func TestResponseParser(t *testing.T) {
 		okHead + "Connection: Close\r\nContent-Length: 1\r\n\r\nx":                  {200, true, nil},
 		"HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\nx":                             {200, true, nil},
 		"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 1\r\n\r\nx":   {200, false, nil},
-		okHead + "Content-Length: 5\r\n\r\nhell":                                    {0, false, io.ErrUnexpectedEOF},
+		okHead + "Content-Length: 5\r\n\r\nhell":                                    {0, false, errClosed},
 		okHead + "Content-Length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n": {0, false, errHead},
 		okHead + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nxx":                 {0, false, errHead},
 		okHead + "Content-Length: -1\r\n\r\n":                                       {0, false, errHead},
-		okHead + "Content-Length: 1\r\n\r\nx" + okHead:                              {0, false, errExcess},
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n":                    {0, false, errHead},
-		okHead + "Server: " + long:                                                  {0, false, errHead},
+		okHead + "Server: " + strings.Repeat("x", headBytesMax):                     {0, false, errHead},
 	} {
-		for _, size := range []int{len(stream) + 1, 1, 7} {
-			a.reset(0)
-			err := readPieces(a, []byte(stream), size)
-			if !errors.Is(err, want.err) || err == nil && (a.status != want.status || a.closeAfter != want.last) {
-				t.Errorf("%.90q in pieces of %d: status %d, last %v, error %v; want %+v", stream, size, a.status, a.closeAfter, err, want)
+		for _, pieces := range []io.Reader{strings.NewReader(stream), iotest.OneByteReader(strings.NewReader(stream))} {
+			r, err := readResponse(bufio.NewReaderSize(pieces, headBytesMax))
+			whole := r.bytes == len(stream)
+			if !errors.Is(err, want.err) || err == nil && (r.status != want.status || r.closes != want.last || !whole) {
+				t.Errorf("%.90q: %+v, error %v; want %+v", stream, r, err, want)
 			}
 		}
 	}
-}
-
-// TestResponseParser_Pipelined reads three responses as one, in pieces of any size; the status is the first bad one.
-func TestResponseParser_Pipelined(t *testing.T) {
-	short := okHead + "Content-Length: 2\r\n\r\nok"
-	stream := short + "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n" + short
-	for size := 1; size <= len(stream); size++ {
-		a := new(responseParser)
-		a.reset(2)
-		if err := readPieces(a, []byte(stream), size); err != nil || a.status != 503 {
-			t.Errorf("in pieces of %d: status %d, %v", size, a.status, err)
-		}
-		a.reset(1)
-		if err := readPieces(a, []byte(stream), size); !errors.Is(err, errExcess) {
-			t.Errorf("in pieces of %d, one too many: %v", size, err)
-		}
-	}
-}
-
-// readPieces feeds a stream in pieces until the response is complete and the stream at its end, or there is an error.
-func readPieces(a *responseParser, stream []byte, size int) error {
-	whole := false
-	for len(stream) > 0 {
-		piece := stream[:min(size, len(stream))]
-		stream = stream[len(piece):]
-		var err error
-		if whole, err = a.feed(piece); err != nil {
-			return err
-		}
-	}
-	if !whole {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
 }
