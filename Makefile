@@ -120,7 +120,7 @@ licences: ## the licence of each linked module; fails on an unknown or copyleft 
 	@.ci/licences
 
 .PHONY: bench
-bench: build ## the node under load against a bare server and nginx, 15 minutes; prints a table; BENCHFLAGS="-goals F1r -quick"
+bench: build ## the node under load against a bare server and nginx, 15 minutes; prints a table; BENCHFLAGS="-goals F1r -rounds 5"
 	@.ci/debian bench
 	$(GO) build -trimpath -o .tools/bench ./bench
 	.tools/bench -tasard ./tasard $(BENCHFLAGS)

@@ -2,7 +2,7 @@
 // performance goals it meets.
 //
 //	make bench                                   installs and builds everything it needs
-//	make bench BENCHFLAGS="-goals F1,F12 -quick"   only the goals with these IDs (see goals.go), roughly
+//	make bench BENCHFLAGS="-goals F1,F12 -rounds 5"   only the goals with these IDs (see goals.go), roughly
 //
 // # Processes
 //

@@ -76,7 +76,6 @@ type generator struct {
 	// 127.Subnet.0.0/16. With Subnet 0 the kernel chooses the address.
 	Subnet     byte
 	PerAddress int
-	Seed       uint64        // of the random numbers that Requests gets
 	Warmup     time.Duration // time of the load before the measured time
 	Measure    time.Duration // measured time
 	Drain      time.Duration // longest wait for responses after the measured time; 0 means 10 s
@@ -105,7 +104,8 @@ type generator struct {
 // run generates the load and sets the results. It must be called only once.
 func (g *generator) run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	g.random, g.startTime, g.due = rand.New(rand.NewPCG(g.Seed, 0)), time.Now(), sync.NewCond(&g.mu)
+	g.startTime, g.due = time.Now(), sync.NewCond(&g.mu)
+	g.random = rand.New(rand.NewPCG(uint64(g.startTime.UnixNano()), 0)) //nolint:gosec // G115: any number does
 	g.idle = make(chan struct{}, 1)
 	g.results = results{Statuses: map[int]int{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
 	g.Pipeline, g.measureStart, g.measureEnd = max(1, g.Pipeline), math.MaxInt64, math.MaxInt64

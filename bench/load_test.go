@@ -19,7 +19,7 @@ import (
 // newTestLoad returns a load that lasts a fifth of a second.
 func newTestLoad(address string, connections int, rate float64) *generator {
 	return &generator{
-		Address: address, Requests: &fixedRequest{}, Connections: connections, Rate: rate, Seed: 1, Warmup: 20 * time.Millisecond,
+		Address: address, Requests: &fixedRequest{}, Connections: connections, Rate: rate, Warmup: 20 * time.Millisecond,
 		Measure: 200 * time.Millisecond,
 	}
 }

@@ -67,7 +67,7 @@ type settings struct {
 const usage = `bench measures a whole node under load against baselines in the same run, and reports which goals it meets.
 
   bench -tasard ./tasard                        all goals, about 15 minutes
-  bench -tasard ./tasard -goals F1,F12 -quick   two of them, roughly
+  bench -tasard ./tasard -goals F1,F12 -rounds 5   two of them, roughly
   bench -against http://127.0.0.1:8080 -mix all -rate 5000
                                                 a load on a running node: latency at 5,000 requests a second
   bench -against http://127.0.0.1:8080 -keys keys.txt -mix best
@@ -88,14 +88,12 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 		_, _ = io.WriteString(out, usage)
 		flags.PrintDefaults()
 	}
-	quick := flags.Bool("quick", false, "fewer rounds: rough figures")
 	flags.StringVar(&s.tasard, "tasard", "", "`path` of the node's program")
 	flags.StringVar(&list, "goals", "", "`list` of goals such as F1,F12; \"\" is all")
 	flags.IntVar(&s.Rounds, "rounds", 15, "`number` of rounds of a comparison")
 	flags.DurationVar(&s.Measure, "measure", 200*time.Millisecond, "measured `time` of each side in a round")
 	flags.DurationVar(&s.Warmup, "warmup", 100*time.Millisecond, "`time` before that, not counted")
 	flags.IntVar(&s.Connections, "connections", 64, "`number` of connections")
-	flags.IntVar(&s.Accounts, "accounts", 48, "`number` of accounts whose keys are used")
 	flags.StringVar(&s.target, "against", "", "`URL` of a running node: put a load on it instead of measuring goals")
 	flags.StringVar(&s.mix, "mix", mixAll, "with -against: `name` of the requests: "+strings.Join(slices.Sorted(maps.Keys(mixes())), ", "))
 	flags.StringVar(&s.keys, "keys", "", "with -against: `file` of keys, one per line")
@@ -104,14 +102,11 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	if *quick {
-		s.Rounds = min(s.Rounds, 5)
-	}
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unknown argument %q; see -help", flags.Arg(0))
-	case s.Rounds < 1 || s.Accounts < 1 || s.Connections < 1 || s.Measure <= 0 || s.Warmup < 0 || !(s.rate >= 0):
-		return nil, errors.New("-rounds, -accounts, -connections and -measure must be more than 0, -warmup and -rate not less")
+	case s.Rounds < 1 || s.Connections < 1 || s.Measure <= 0 || s.Warmup < 0 || !(s.rate >= 0):
+		return nil, errors.New("-rounds, -connections and -measure must be more than 0, -warmup and -rate not less")
 	case mixes()[s.mix] == nil:
 		return nil, fmt.Errorf("-mix %q: unknown mix", s.mix)
 	case s.target != "":
@@ -144,7 +139,7 @@ func (s *settings) measureGoals(ctx context.Context, out io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	_, _ = fmt.Fprintf(out, "%s, %s\n%d rounds of %v after %v of warm-up, %d connections, %d accounts. In brackets: 95 %% interval of the median.\nFlags of tasard serve: %s\n\n| | | Result | Goal | Medians |\n|---|---|---|---|---|\n",
-		thisMachine(), time.Now().UTC().Format(time.DateOnly), s.Rounds, s.Measure, s.Warmup, s.Connections, s.Accounts, strings.Join(measuredFlags(), " "))
+		thisMachine(), time.Now().UTC().Format(time.DateOnly), s.Rounds, s.Measure, s.Warmup, s.Connections, accountCount, strings.Join(measuredFlags(), " "))
 	for i := range s.goals {
 		if err := r.measureGoal(ctx, &s.goals[i], out); err != nil {
 			return err

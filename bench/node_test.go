@@ -23,9 +23,9 @@ import (
 func TestNode(t *testing.T) {
 	program := buildNode(t, "")
 	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
-	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 60, currencies: 16, accounts: 5, days: 8})
-	if err != nil || len(f.keys) != 5 || f.catalogue == "" {
-		t.Fatalf("want 5 keys and a catalogue, found %+v: %v", f, err)
+	f, err := newFixture(t.TempDir(), 5)
+	if err != nil || len(f.keys) != 5 {
+		t.Fatalf("want 5 keys, found %+v: %v", f, err)
 	}
 	node, err := startNode(t.Context(), program, f, anyCore)
 	if err != nil {
@@ -47,7 +47,7 @@ func checkGoals(t *testing.T, program string) {
 	out := new(bytes.Buffer)
 	args := []string{
 		"-tasard", program, "-goals", "F1n,F3g,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer on a slow machine
-		"-accounts", "100", "-connections", "4",
+		"-connections", "4",
 	}
 	if err := run(t.Context(), args, out, io.Discard); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -58,7 +58,7 @@ func checkGoals(t *testing.T, program string) {
 	}
 }
 
-// checkNode checks that a node has the fixture's data, also the invented part, and that a bare server sends its
+// checkNode checks that a node has the fixture's data, and that a bare server sends its
 // answers.
 func checkNode(t *testing.T, node *server, f *fixture) {
 	self, err := os.Executable()
@@ -66,8 +66,7 @@ func checkNode(t *testing.T, node *server, f *fixture) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{ // number of rates or days
-		bestPath: 10, "/v1/rates/best?currency=QAP&operation=sell": 60, "/v1/institutions/inventada-0016": 16,
-		"/v1/rates/history?currency=EUR&institution=bhd": 7,
+		bestPath: 10, fullPath: 40, "/v1/rates/history?currency=EUR&institution=bhd": 7,
 	} {
 		raw, response, err := node.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
 		if err != nil {

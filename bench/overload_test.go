@@ -62,7 +62,7 @@ func running(t *testing.T, program string, f *fixture, core int, flags ...string
 
 func smallFixture(t *testing.T, accounts int) *fixture {
 	t.Helper()
-	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 20, currencies: 3, accounts: accounts, days: 5})
+	f, err := newFixture(t.TempDir(), accounts)
 	if err != nil {
 		t.Fatal(err)
 	}

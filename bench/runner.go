@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,14 @@ const (
 	serverCore = 0 // core of all servers; only one of them at a time has load
 	loadCore   = 1 // core of the load generator
 	anyCore    = -1
+
+	accountCount = 48 // number of accounts whose keys are used
 )
 
 // runOptions are the flags of bench that affect the figures.
 type runOptions struct {
-	Rounds, Connections, Accounts int
-	Measure, Warmup               time.Duration
+	Rounds, Connections int
+	Measure, Warmup     time.Duration
 }
 
 // runner measures the figures of performance goals.
@@ -33,10 +36,8 @@ type runner struct {
 	measured []measurement // of the current scenario
 	missed   []string      // IDs of goals with a measurement that misses its bound
 
-	fixtures map[fixtureSize]*fixture
-	node     *server  // the node that serves the standard data
-	keys     []string // its keys
-	started  []*server
+	fixtures map[int]*fixture // by number of accounts
+	started  []*server        // for the current scenario
 }
 
 func newRunner(options runOptions, tasard string) (*runner, error) {
@@ -48,17 +49,11 @@ func newRunner(options runOptions, tasard string) (*runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	return &runner{options: options, tasard: tasard, self: self, dir: dir, fixtures: map[fixtureSize]*fixture{}}, nil
+	return &runner{options: options, tasard: tasard, self: self, dir: dir, fixtures: map[int]*fixture{}}, nil
 }
 
 // close stops all servers and removes the scratch directory.
-func (r *runner) close() error {
-	err := r.stopStarted()
-	if r.node != nil {
-		err = errors.Join(err, r.node.stop())
-	}
-	return errors.Join(err, os.RemoveAll(r.dir))
-}
+func (r *runner) close() error { return errors.Join(r.stopStarted(), os.RemoveAll(r.dir)) }
 
 // stopStarted stops the servers that were started for a goal, in reverse order.
 func (r *runner) stopStarted() error {
@@ -78,25 +73,15 @@ func (r *runner) track(s *server, err error) (*server, error) {
 	return s, err
 }
 
-// fixture returns the data of a size. It creates the data once.
-func (r *runner) fixture(size fixtureSize) (f *fixture, err error) {
-	if f = r.fixtures[size]; f == nil {
-		f, err = newFixture(filepath.Join(r.dir, fmt.Sprintf("data-%d", len(r.fixtures))), size)
-		r.fixtures[size] = f
+// fixture returns data with a number of accounts, 0 for accountCount. It creates the data once. Only one node at a
+// time can use them.
+func (r *runner) fixture(accounts int) (f *fixture, err error) {
+	accounts = cmp.Or(accounts, accountCount)
+	if f = r.fixtures[accounts]; f == nil {
+		f, err = newFixture(filepath.Join(r.dir, fmt.Sprintf("data-%d", accounts)), accounts)
+		r.fixtures[accounts] = f
 	}
 	return f, err
-}
-
-// standardNode returns the node with the standard data, and its keys. It starts the node once.
-func (r *runner) standardNode(ctx context.Context) (*server, []string, error) {
-	size := standardSize()
-	size.accounts = r.options.Accounts
-	f, err := r.fixture(size)
-	if err == nil && r.node == nil {
-		r.node, err = startNode(ctx, r.tasard, f, serverCore, measuredFlags()...)
-		r.keys = f.keys
-	}
-	return r.node, r.keys, err
 }
 
 // side is one of two servers in a comparison, and the load that it gets.
@@ -154,23 +139,16 @@ func compareServers(ctx context.Context, r *runner, s *scenario) error {
 
 // sides starts the two servers of a scenario.
 func (r *runner) sides(ctx context.Context, s *scenario) (node, other side, err error) {
-	node = side{templates: mixes()[s.mix], mode: s.mode, connections: s.connections}
-	if s.accounts == 0 && s.mode != encrypted {
-		node.server, node.keys, err = r.standardNode(ctx)
-	} else {
-		size := standardSize()
-		size.accounts = max(s.accounts, r.options.Accounts)
-		if s.mode == encrypted {
-			size.days++ // data of its own: the standard node holds the lock of the other
-		}
-		var f *fixture
-		if f, err = r.fixture(size); err == nil && s.mode == encrypted {
-			f.certificate, err = newCertificate(filepath.Dir(f.dir))
-		}
-		if err == nil {
-			node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore, measuredFlags()...))
-			node.keys = f.keys
-		}
+	f, err := r.fixture(s.accounts)
+	if err != nil {
+		return node, other, err
+	}
+	if f.certificate = nil; s.mode == encrypted {
+		f.certificate, err = newCertificate(r.dir)
+	}
+	node = side{keys: f.keys, templates: mixes()[s.mix], mode: s.mode, connections: s.connections}
+	if err == nil {
+		node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore, measuredFlags()...))
 	}
 	if err == nil && s.mix == mixMatching {
 		err = node.useETag(ctx)
@@ -219,7 +197,7 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 			slices.Reverse(sides)
 		}
 		for i, result := range order {
-			if *result, err = r.measure(ctx, sides[i], round); err != nil {
+			if *result, err = r.measure(ctx, sides[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -229,11 +207,11 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 }
 
 // measure generates one load on a side. A response with another status than the first one had is an error.
-func (r *runner) measure(ctx context.Context, s side, round int) (sample, error) {
+func (r *runner) measure(ctx context.Context, s side) (sample, error) {
 	if s.connections == 0 {
 		s.connections = r.options.Connections
 	}
-	g := &generator{Connections: s.connections, Rate: s.rate, Seed: uint64(round), Warmup: r.options.Warmup, Measure: r.options.Measure}
+	g := &generator{Connections: s.connections, Rate: s.rate, Warmup: r.options.Warmup, Measure: r.options.Measure}
 	switch s.mode {
 	case newConnections:
 		g.Reconnects, g.Subnet, g.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress

@@ -32,7 +32,6 @@ type server struct {
 	certificate *certificate // nil without TLS
 	address     string
 	*process
-	startDuration time.Duration // time from the start of the process to the first response
 }
 
 // missingError reports a program that is not installed on this machine.
@@ -52,9 +51,6 @@ func measuredFlags() []string { return append(nodeFlags(), "--trusted-proxy", "1
 // tasard. flags are further flags of tasard serve. A flag in flags overrides the same flag in nodeFlags.
 func startNode(ctx context.Context, program string, f *fixture, core int, flags ...string) (*server, error) {
 	argv := append([]string{program, "serve", "--data", f.dir}, nodeFlags()...)
-	if f.catalogue != "" {
-		argv = append(argv, "--catalogue", f.catalogue)
-	}
 	if f.certificate != nil {
 		argv = append(argv, "--tls-cert", f.certificate.file, "--tls-key", f.certificate.key)
 	}
@@ -78,7 +74,6 @@ func startBare(ctx context.Context, self, file string, response []byte, certific
 
 // start starts the process of s and waits for its first response. If there is none, start kills the process.
 func (s *server) start(ctx context.Context, name string, core int, argv ...string) (err error) {
-	startTime := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if s.process, err = startProcess(name, core, argv...); err != nil {
@@ -96,7 +91,6 @@ func (s *server) start(ctx context.Context, name string, core int, argv ...strin
 	if err != nil {
 		s.kill()
 	}
-	s.startDuration = time.Since(startTime)
 	return err
 }
 

@@ -150,7 +150,7 @@ func hasEnded(socket int, kind slowMethod) bool {
 // node without timeouts.
 func TestFaultsO3_SlowClients(t *testing.T) {
 	raiseDescriptors(t, 2*slowClients)
-	f, err := newFixture(t.TempDir(), fixtureSize{institutions: 50, currencies: 4, accounts: 10, days: 5})
+	f, err := newFixture(t.TempDir(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ var layout = map[string]row{
 	"collectors/fetch":          {may: "collectors/source golang.org/x/net"},
 	"collectors/workbook":       {may: "xuri/excelize/v2", never: "net net/http os"},
 	"collectors/simulated":      {may: "engine collectors/source"},
-	"bench": {may: "engine httpapi/apitest golang.org/x/sys HdrHistogram/hdrhistogram-go " +
+	"bench": {may: "engine httpapi/apitest collectors/simulated golang.org/x/sys HdrHistogram/hdrhistogram-go " +
 		"valyala/fasthttp"}, // the bare server
 	"packaging":      {tests: "go.yaml.in/yaml/v3 prometheus/client_golang"},
 	"packaging/tidy": {},
