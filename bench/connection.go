@@ -42,7 +42,7 @@ func newClient(g *generator, number int) *client {
 	if g.Subnet != 0 {
 		address := number / g.PerAddress
 		c.dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, g.Subnet, byte(address/250), byte(1+address%250))} //nolint:gosec // G115: below 250
-		c.dialer.Control = func(_, _ string, socket syscall.RawConn) error { // otherwise bind would reserve a port
+		c.dialer.Control = func(_, _ string, socket syscall.RawConn) error {                                   // otherwise bind would reserve a port
 			return socket.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) })
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// fixtureSeed makes the rates the same in each run, except for their dates. fixtureDays is the number of days with rates
+// fixtureSeed makes the rates the same in each run, except for their dates. fixtureDays is the number of days of rates
 // before today.
 const fixtureSeed, fixtureDays = 20, 30
 

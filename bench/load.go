@@ -105,7 +105,7 @@ type generator struct {
 func (g *generator) run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g.startTime, g.due = time.Now(), sync.NewCond(&g.mu)
-	g.random = rand.New(rand.NewPCG(uint64(g.startTime.UnixNano()), 0)) //nolint:gosec // G115: any number does
+	g.random = rand.New(rand.NewPCG(uint64(g.startTime.UnixNano()), 0))
 	g.idle = make(chan struct{}, 1)
 	g.results = results{Statuses: map[int]int{}, Latency: hdrhistogram.New(1, int64(latencyLimit), 3)}
 	g.Pipeline, g.measureStart, g.measureEnd = max(1, g.Pipeline), math.MaxInt64, math.MaxInt64

@@ -27,6 +27,7 @@ func goroutineFiles() map[string]string {
 		"actors/internal/commitlog/worker.go":   "worker.stop, in System.Close",
 		"bench/bare.go":                         "runBare: closes the listener when its context ends",
 		"bench/process.go":                      "process.stop or kill: waits for the end of the process",
+		"bench/load.go":                         "generator.drive: waits for every client",
 		"collectors/collector.go":               "Collector.Run: waits for every source",
 		"collectors/fetch/transport.go":         "closes a connection at the end of its Fetch",
 		"collectors/simulated/site.go":          "Site.Close: waits for the accept loops and for every connection",
