@@ -37,7 +37,7 @@ func possibleMarkers() []string {
 // Challenge returns the string that identifies the challenge page of a bot protection, or "" for any other document.
 // Call it only for error responses and for documents without rates.
 func (d *Document) Challenge() string {
-	if len(d.Body) > textBytesMax || sniffContent(d.Body) != "text" {
+	if len(d.Body) > textBytesMax || !isText(d.Body) {
 		return ""
 	}
 	return challengeMarker(decodeText(d))

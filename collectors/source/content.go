@@ -2,7 +2,7 @@ package source
 
 import (
 	"bytes"
-	"mime"
+	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,54 +20,28 @@ const textBytesMax = 8 << 20
 // that the definition of the page expects: HTML, JSON, text or a workbook.
 func checkedText(doc *Document, page *Page) (string, *Failure) {
 	wantWorkbook := page.Extract.Method == XLSXRows
-	kind := sniffContent(doc.Body)
+	isWorkbook := bytes.HasPrefix(doc.Body, []byte("PK\x03\x04"))
 	switch {
-	case kind == "blank":
+	case isBlankDocument(doc.Body):
 		return "", Failf(Empty, "the document has %d bytes and no content", len(doc.Body))
-	case wantWorkbook && kind == "workbook":
+	case wantWorkbook && isWorkbook:
 		return "", nil
-	case kind == oldWorkbook:
+	case bytes.HasPrefix(doc.Body, []byte("\xd0\xcf\x11\xe0")): // of Excel 97 to 2003
 		return "", Failf(WrongContent, "an old workbook (.xls); save it as .xlsx first")
 	case wantWorkbook:
-		return "", Failf(WrongContent, "want a workbook, got %s%s", kind, contentTypeNote(doc))
-	case kind != "text":
-		return "", Failf(WrongContent, "want text, got %s%s", kind, contentTypeNote(doc))
+		return "", Failf(WrongContent, "want a workbook, got %s%s", http.DetectContentType(doc.Body), contentTypeNote(doc))
+	case !isText(doc.Body):
+		return "", Failf(WrongContent, "want text, got %s%s", http.DetectContentType(doc.Body), contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
 		return "", Failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
-	}
-	if mediaType := binaryMediaType(doc.ContentType); mediaType != "" {
-		return "", Failf(WrongContent, "want text, but the server says %s", quoted(mediaType))
 	}
 	text := decodeText(doc)
 	return text, checkText(text, page)
 }
 
-// oldWorkbook is the kind of the workbooks of Excel 97 to 2003, which are not read.
-const oldWorkbook = "old workbook (.xls)"
-
-// signatures returns pairs: the first bytes of documents that are not text, and the name of their kind.
-func signatures() [][2]string {
-	return [][2]string{
-		{"PK\x03\x04", "workbook"}, {"\xd0\xcf\x11\xe0", oldWorkbook}, {"%PDF", "a PDF document"}, {"\x1f\x8b", "packed bytes (gzip)"},
-		{"\x89PNG", "a picture"}, {"\xff\xd8\xff", "a picture"}, {"GIF8", "a picture"}, {"RIFF", "a picture"}, {"PK", "an archive"},
-	}
-}
-
-// sniffContent returns the kind of a document: "blank", "text", "workbook" or another name of a kind in signatures, or
-// "binary bytes".
-func sniffContent(body []byte) string {
-	if isBlankDocument(body) {
-		return "blank"
-	}
-	for _, signature := range signatures() {
-		if bytes.HasPrefix(body, []byte(signature[0])) {
-			return signature[1]
-		}
-	}
-	if !hasUTF16Mark(body) && bytes.IndexByte(body[:min(len(body), 1024)], 0) >= 0 {
-		return "binary bytes"
-	}
-	return "text"
+// isText reports whether a document seems to be text, by its first bytes.
+func isText(body []byte) bool {
+	return strings.HasPrefix(http.DetectContentType(body), "text/") && (hasUTF16Mark(body) || bytes.IndexByte(body[:min(len(body), 1024)], 0) < 0)
 }
 
 // isBlankDocument reports whether a document consists of white space, NUL bytes and byte order marks.
@@ -80,23 +54,6 @@ func contentTypeNote(doc *Document) string {
 		return ""
 	}
 	return ", which the server calls " + quoted(doc.ContentType)
-}
-
-// binaryMediaType returns the media type in a Content-Type header if it is not text, otherwise "". It accepts every
-// media type of text, because some servers send JSON as text/html and vice versa.
-func binaryMediaType(contentType string) string {
-	mediaType, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return ""
-	}
-	topLevel, subtype, _ := strings.Cut(mediaType, "/")
-	switch {
-	case topLevel == "image" || topLevel == "audio" || topLevel == "video" || topLevel == "font":
-		return mediaType
-	case subtype == "pdf" || subtype == "zip" || subtype == "gzip" || strings.Contains(subtype, "spreadsheet") || strings.Contains(subtype, "excel"):
-		return mediaType
-	}
-	return ""
 }
 
 // decodeText returns the document in UTF-8. Valid UTF-8 stays as it is, even if the Content-Type header names another
@@ -128,23 +85,17 @@ func hasUTF16Mark(body []byte) bool {
 	return bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff"))
 }
 
-// checkText returns a failure if a text is HTML instead of JSON or vice versa, or if it is a truncated HTML page.
+// checkText returns a failure if a text is something else than HTML, or if it is a truncated HTML page. parseJSON does
+// that for JSON.
 func checkText(text string, page *Page) *Failure {
 	extract := &page.Extract
 	start := strings.TrimLeftFunc(text, values.IsSpace)
 	lower := strings.ToLower(start)
-	isJSON := extract.Method == JSONFields || extract.Method == JSONRows
 	isPage := strings.HasPrefix(lower, "<!doctype html") || strings.HasPrefix(lower, "<html")
 	switch {
-	case isJSON && isPage:
-		return Failf(WrongContent, "want JSON, got a page in HTML beginning with %s", quoted(start))
-	case isJSON && strings.HasPrefix(start, "<"):
-		return Failf(WrongContent, "want JSON, got markup beginning with %s", quoted(start))
-	case isJSON || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
-	case !strings.Contains(start, "<"):
+	case extract.Method == JSONFields || extract.Method == JSONRows || extract.Method == TextRegex && extract.Text.At == "" && !isPage:
+	case !strings.Contains(start, "<") || strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
 		return Failf(WrongContent, "want HTML, got text beginning with %s", quoted(start))
-	case strings.HasPrefix(start, "{") || strings.HasPrefix(start, "["):
-		return Failf(WrongContent, "want HTML, got data beginning with %s", quoted(start))
 	case strings.HasPrefix(lower, "<?xml") && !strings.Contains(lower, "<html"):
 		return Failf(WrongContent, "want HTML, got XML beginning with %s", quoted(start))
 	case strings.Contains(lower, "<html") && !strings.Contains(lower, "</html"):

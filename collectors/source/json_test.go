@@ -70,8 +70,8 @@ func TestJSONFields_Envelope(t *testing.T) {
 		{"empty", "", nil, Empty, "0 bytes"},
 		{"blank", " \r\n\t", nil, Empty, ""},
 		{"null", "null", nil, Layout, ""},
-		{"a page", pageOf("58.9582"), nil, WrongContent, "HTML"},
-		{"XML", `<?xml version="1.0"?><feed/>`, nil, WrongContent, "markup"},
+		{"a page", pageOf("58.9582"), nil, WrongContent, "want JSON"},
+		{"XML", `<?xml version="1.0"?><feed/>`, nil, WrongContent, "want JSON"},
 		{"nested", strings.Repeat(`[`, 50_000) + strings.Repeat(`]`, 50_000), nil, WrongContent, "max depth"},
 		{"nested more", strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat(`}`, 20000), nil, WrongContent, ""},
 	})
