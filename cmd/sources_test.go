@@ -233,7 +233,7 @@ func TestSources_CheckAll(t *testing.T) {
 		"quezada-site":   `changed `,
 		"vimenca-site":   `empty +confirmed `,
 		"bcrd-reference": `changed +confirmed .*want "true" at "success", found nothing`,
-		"bhd-site":       `changed +reported +2 +.*refused: bhd EUR: out_of_band: .*; and 1 more$`,
+		"bhd-site":       `changed +reported +2 +.*refused: bhd USD: out_of_band: .*; and 1 more$`,
 		"popular-site":   `ok +reported +2 +-[ -]*$`,
 		"infodolar":      `ok +reported +`,
 	} {
@@ -275,9 +275,9 @@ func TestSources_Parse(t *testing.T) {
 	}
 	got := run(t, nil, strings.NewReader(lafisePage), "sources", "parse", "lafise-site", "-", "--json")
 	if read := asJSON[struct {
-		Digests      []string
-		Observations []struct{ Kind engine.Kind }
-	}](t, got.stdout); len(read.Observations) != 2 || read.Observations[0].Kind != engine.Commercial || len(read.Digests) != 1 {
+		Pages []struct{ Digest string }
+		Rates []struct{ Kind engine.Kind }
+	}](t, got.stdout); len(read.Rates) != 2 || read.Rates[0].Kind != engine.Commercial || len(read.Pages[0].Digest) != 64 {
 		t.Errorf("as JSON %+v", read)
 	}
 	run(t, nil, strings.NewReader(`{"date":"2026-06-30"}`), "sources", "parse", "lafise-site", "-").fails(t, exit.NoInput, "- is not a document of lafise-site: layout: ")

@@ -24,33 +24,37 @@ type PageReport struct {
 	Failure *source.Failure // nil = the page was read
 }
 
-// Report is the result of Check.
+// Report is the result of Check or RunNow. Its Observations were sent to the sink: the two sides of a quote are in one
+// observation, even from two pages.
 type Report struct {
 	SourceID     string
 	Pages        []PageReport
 	Observations []engine.Observation // current quotes of all pages
+	Refusals     []engine.Refusal     // by index of Observations; Reason "" = accepted
 	HistoryDays  int                  // number of past days with quotes, over all pages
 	Notes        []string
-	Failure      *source.Failure // of the first failed page; nil = all pages were read
+	Failure      *source.Failure // a page failed, or the sink accepted nothing; nil = neither
 	Duration     time.Duration
 }
 
-// Check fetches and parses a source once and publishes nothing. The source may be disabled. The report contains the
-// source's failure. Check returns an error for an unknown source or the end of ctx.
+// Check fetches and parses a source once, for a collector that does not run. Its rates belong to no slot, and
+// Config.Sink decides what becomes of them; nil = nothing. The source may be disabled. The report contains the source's
+// failure. Check returns an error for an unknown source or the end of ctx.
 func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	r, found := c.find(id)
 	if !found {
 		return Report{}, fmt.Errorf("check %q: there is no such source", id)
 	}
-	d := r.definition
-	start := c.config.Clock()
-	var outcome pageResults
-	if !c.runLimited(ctx, func(ctx context.Context) { outcome = c.read(ctx, d, allPages(d)) }) || ctx.Err() != nil {
+	a := attempt{late: true, startedAt: c.now()}
+	r.slot = c.config.Schedule.Last(a.startedAt)
+	if !c.runLimited(ctx, func(ctx context.Context) { a.pages = c.read(ctx, r.definition, allPages(r.definition)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
 	}
-	report := newReport(d, &outcome)
-	report.Duration = c.config.Clock().Sub(start)
-	return report, nil
+	if c.config.Sink != nil {
+		a.published, a.publishFailure = r.publish(a.pages, a.late)
+	}
+	a.endedAt = c.now()
+	return r.report(&a), nil
 }
 
 func (c *Collector) find(id string) (*runner, bool) {
@@ -59,16 +63,6 @@ func (c *Collector) find(id string) (*runner, bool) {
 		return nil, false
 	}
 	return c.runners[i], true
-}
-
-func newReport(d *source.Definition, outcome *pageResults) Report {
-	report := Report{SourceID: d.ID, Pages: outcome.pages, Failure: outcome.failure}
-	for i := range outcome.results {
-		report.Observations = append(report.Observations, outcome.results[i].Observations...)
-		report.HistoryDays += len(outcome.results[i].History)
-		report.Notes = append(report.Notes, outcome.results[i].Notes...)
-	}
-	return report
 }
 
 // allPages returns the indexes of all pages, without substitutes (pages read only in place of another).

@@ -7,43 +7,36 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// RunReport is the result of RunNow. Its Observations were sent to the engine: the two sides of a quote are in one
-// observation, even from two pages.
-type RunReport struct {
-	Report
-	Refusals []engine.Refusal // by index of Observations; Reason "" = accepted
-}
-
 // RunNow reads all pages of a source at once, publishes their rates and returns the result. The rates belong to the
 // current slot if it has not been tried yet, otherwise to no slot. The next slot is not affected. RunNow waits for a
 // running try.
 //
 // The error is an *engine.Error: the source is unknown or disabled, or the collector is not running.
-func (c *Collector) RunNow(ctx context.Context, id string) (RunReport, error) {
+func (c *Collector) RunNow(ctx context.Context, id string) (Report, error) {
 	r, found := c.find(id)
 	switch {
 	case !found:
-		return RunReport{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no source %q", id)}
+		return Report{}, &engine.Error{Code: engine.CodeNotFound, Message: fmt.Sprintf("there is no source %q", id)}
 	case r.definition.Disabled != "":
-		return RunReport{}, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(
+		return Report{}, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(
 			"the source %s is disabled (%s), so it is not published; tasard sources check %s reads it once", id, r.definition.Disabled, id)}
 	}
 	stopped := &engine.Error{Code: engine.CodeDataUnavailable, Message: "this node does not collect now: it starts, stops or reads its definitions again; try again"}
 	if !c.running.Load() {
-		return RunReport{}, stopped
+		return Report{}, stopped
 	}
 	reply := make(chan attempt, 1)
 	select {
 	case r.requests <- reply:
 	case <-c.ended:
-		return RunReport{}, stopped
+		return Report{}, stopped
 	case <-ctx.Done():
-		return RunReport{}, stopped
+		return Report{}, stopped
 	}
 	if a, ok := <-reply; ok {
 		return r.report(&a), nil
 	}
-	return RunReport{}, stopped
+	return Report{}, stopped
 }
 
 // tryNow makes a try for RunNow.
@@ -55,37 +48,42 @@ func (r *runner) tryNow(ctx context.Context, reply chan<- attempt) {
 	}
 }
 
-func (r *runner) report(a *attempt) RunReport {
-	report := RunReport{Report: newReport(r.definition, &a.pages)}
-	report.Failure, report.Duration = a.failure(), a.endedAt.Sub(a.startedAt)
-	fates := a.published.fates()
+func (r *runner) report(a *attempt) Report {
+	report := Report{SourceID: r.definition.ID, Pages: a.pages.pages, Failure: a.failure(), Duration: a.endedAt.Sub(a.startedAt)}
+	for i := range a.pages.results {
+		result := &a.pages.results[i]
+		report.Observations = append(report.Observations, result.Observations...)
+		report.HistoryDays += len(result.History)
+		report.Notes = append(report.Notes, result.Notes...)
+	}
 	report.Observations = joinSides(report.Observations)
+	decisions := a.published.decisions()
 	for i := range report.Observations {
-		refusal, known := fates[quoteIDOf(&report.Observations[i])]
+		decision, known := decisions[quoteIDOf(&report.Observations[i])]
 		if !known {
-			refusal.Reason = NotPublished
+			decision.Reason = NotPublished
 		}
-		report.Refusals = append(report.Refusals, refusal)
+		report.Refusals = append(report.Refusals, decision)
 	}
 	return report
 }
 
-// NotPublished is the reason for a quote that did not reach the engine: publishing failed, the run was only a check, or
-// the page with the other side could not be read.
+// NotPublished is the reason for a quote that did not reach the sink: publishing failed, there is no sink, or the page
+// with the other side could not be read.
 const NotPublished engine.Reason = "not_published"
 
-// fates returns the engine's decision on each current quote, without past days. An accepted quote has no reason.
-func (o *publishOutcome) fates() map[quoteID]engine.Refusal {
-	fates := map[quoteID]engine.Refusal{}
+// decisions returns the sink's decision on each current quote, without past days. An accepted quote has no reason.
+func (o *publishOutcome) decisions() map[quoteID]engine.Refusal {
+	decisions := map[quoteID]engine.Refusal{}
 	for i := o.historyCount; i < len(o.refreshes); i++ {
 		for _, observation := range o.refreshes[i].Observations {
-			fates[quoteIDOf(&observation)] = engine.Refusal{}
+			decisions[quoteIDOf(&observation)] = engine.Refusal{}
 		}
 	}
 	for _, refusal := range o.receipt.Refused {
 		if refusal.Refresh >= o.historyCount {
-			fates[quoteIDOf(&refusal.Observation)] = refusal
+			decisions[quoteIDOf(&refusal.Observation)] = refusal
 		}
 	}
-	return fates
+	return decisions
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // outcomes has the quotes of a report with what became of them.
-func outcomes(report *RunReport) string {
+func outcomes(report *Report) string {
 	var all []string
 	for i := range report.Observations {
 		all = append(all, strings.TrimSpace(report.Observations[i].Currency+" "+string(report.Refusals[i].Reason)))

@@ -177,7 +177,7 @@ func (l *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun,
 	if err != nil {
 		return admin.SourceRun{}, err
 	}
-	return describeRun(&report), nil
+	return DescribeRun(&report), nil
 }
 
 // bySource returns a lookup by source ID in the result of query, which reads the log's data about collection. The first

@@ -6,7 +6,8 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-func describeRun(report *collectors.RunReport) admin.SourceRun {
+// DescribeRun returns a report of a collector in the form of the management API.
+func DescribeRun(report *collectors.Report) admin.SourceRun {
 	run := admin.SourceRun{
 		Source: report.SourceID, DurationMillis: report.Duration.Milliseconds(), HistoryDays: report.HistoryDays, Failure: describeFailure(report.Failure),
 		Pages: []admin.SourcePage{}, Rates: []admin.SourceRate{},

@@ -19,7 +19,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 )
 
@@ -94,9 +94,9 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	if err != nil {
 		return err
 	}
-	collection := collectors.Config{Definitions: definitions, Fetcher: config.NewClient(secrets), Clock: p.Clock, Concurrency: checkConcurrency}
+	collection := collectors.Config{Definitions: definitions, Fetcher: config.NewClient(secrets), Clock: p.Clock, Concurrency: checkConcurrency, HistoryDays: 1, Sink: judge{reference.Catalogue, p.Clock}}
 	collector := collectors.New(collection)
-	reports, err := checkAll(ctx, p, collector, definitions, reference.Catalogue)
+	reports, err := checkAll(ctx, p, collector, definitions)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ const (
 // checkAll checks sources concurrently. The collector fetches their pages and limits the concurrency. Sources
 // unfinished after checkTimeout have failed.
 func checkAll(
-	ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition, catalogue *engine.Catalogue,
+	ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition,
 ) ([]sourceReport, error) {
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func checkAll(
 			if errs[i] = err; err != nil {
 				return // ctx has ended
 			}
-			reports[i] = reportOf(&report, d, catalogue, p.Clock())
+			reports[i] = reportOf(&report, d)
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -185,27 +185,21 @@ func summaryOf(s *sourceReport) string {
 	if s.Failure != nil {
 		text += ", " + s.Failure.Kind
 	}
-	return text + ", " + terminal.Plural(len(s.Observations), "rate")
+	return text + ", " + terminal.Plural(len(s.Rates), "rate")
 }
 
-func reportOf(report *collectors.Report, d *source.Definition, catalogue *engine.Catalogue, now time.Time) sourceReport {
-	s := sourceReport{
-		Evidence: string(d.Evidence.Grade),
-		Source:   report.SourceID, Millis: report.Duration.Milliseconds(), Observations: describeObservations(report.Observations),
-		HistoryDays: report.HistoryDays, Notes: report.Notes,
-	}
-	for i := range report.Pages {
-		if digest := report.Pages[i].Digest; digest != "" {
-			s.Digests = append(s.Digests, digest)
-		}
-	}
-	if report.Failure != nil {
-		s.Failure = describeFailure(report.Failure)
-	}
-	if len(report.Observations) > 0 {
-		s.Refused = refusals(catalogue, d, report.Observations, now)
-	}
-	s.Verdict = verdictOf(report.Failure, len(report.Observations)-len(s.Refused), s.Refused)
+// sourceReport is the JSON output of check for a source.
+type sourceReport struct {
+	admin.SourceRun
+	Verdict   verdict `json:"verdict"`
+	Evidence  string  `json:"evidence,omitempty"`  // grade of the definition
+	Meanwhile string  `json:"meanwhile,omitempty"` // the source's rates while it fails
+	Next      string  `json:"next,omitempty"`      // the next command
+}
+
+func reportOf(report *collectors.Report, d *source.Definition) sourceReport {
+	s := sourceReport{SourceRun: node.DescribeRun(report), Evidence: string(d.Evidence.Grade)}
+	s.Verdict = verdictOf(report.Failure, len(s.accepted()), len(s.Rates))
 	return s
 }
 

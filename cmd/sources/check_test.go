@@ -15,6 +15,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // checkWith checks sources with a network of which dial opens the connections. It returns what is printed, and how long
@@ -69,21 +70,20 @@ func enabledSources() []*source.Definition {
 
 func TestCheck_Verdicts(t *testing.T) {
 	for _, c := range []struct {
-		kind    source.FailureKind
-		rates   int
-		missing []string
-		want    verdict
+		kind            source.FailureKind
+		accepted, rates int
+		want            verdict
 	}{
-		{"", 2, nil, fine}, {"", 2, []string{"EUR sell"}, partial}, {source.Layout, 2, nil, partial},
-		{"", 0, []string{"popular USD: out_of_band"}, changed}, {source.Layout, 0, nil, changed}, {source.Value, 0, nil, changed}, {source.WrongContent, 0, nil, changed},
-		{source.Empty, 0, nil, noPrices}, {source.Blocked, 0, nil, blocked}, {source.Internal, 0, nil, failed},
-		{source.Network, 0, nil, unreachable}, {source.Timeout, 0, nil, unreachable}, {source.TLS, 0, nil, unreachable}, {source.HTTPStatus, 0, nil, unreachable},
+		{"", 2, 2, fine}, {"", 2, 3, partial}, {source.Layout, 2, 2, partial}, {source.Implausible, 0, 1, changed},
+		{source.Layout, 0, 0, changed}, {source.Value, 0, 0, changed}, {source.WrongContent, 0, 0, changed},
+		{source.Empty, 0, 0, noPrices}, {source.Blocked, 0, 0, blocked}, {source.Internal, 0, 0, failed},
+		{source.Network, 0, 0, unreachable}, {source.Timeout, 0, 0, unreachable}, {source.TLS, 0, 0, unreachable}, {source.HTTPStatus, 0, 0, unreachable},
 	} {
 		var failure *source.Failure
 		if c.kind != "" {
 			failure = source.Failf(c.kind, "x")
 		}
-		if got := verdictOf(failure, c.rates, c.missing); got != c.want {
+		if got := verdictOf(failure, c.accepted, c.rates); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
@@ -94,7 +94,7 @@ func TestCheck_ExitCode(t *testing.T) {
 	reports := func(n int, evidence string, v verdict) []sourceReport {
 		all := make([]sourceReport, n)
 		for i := range all {
-			all[i] = sourceReport{Source: fmt.Sprint("s", i), Verdict: v, Evidence: evidence}
+			all[i] = sourceReport{SourceRun: admin.SourceRun{Source: fmt.Sprint("s", i)}, Verdict: v, Evidence: evidence}
 		}
 		return all
 	}
@@ -116,11 +116,14 @@ func TestCheck_ExitCode(t *testing.T) {
 // TestCheck_FirstDay: the table says what the rates of a source do while it fails, and what to type next.
 func TestCheck_FirstDay(t *testing.T) {
 	find := func(id string) *source.Definition { d, _ := source.DefaultSet().Find(id); return d }
-	rate := []reportedObservation{{InstitutionID: "bhd", Currency: "USD", Buy: "58.10", Kind: "commercial"}}
+	rate := []admin.SourceRate{{InstitutionID: "bhd", Currency: "USD", Buy: "58.10", Kind: "commercial"}}
+	report := func(id string, v verdict, rates []admin.SourceRate) sourceReport {
+		return sourceReport{SourceRun: admin.SourceRun{Source: id, Rates: rates}, Verdict: v}
+	}
 	definitions := []*source.Definition{find("bhd-site"), find("infodolar"), find("popular-site"), find("bcrd-usd"), find("qik-site")}
 	reports := []sourceReport{
-		{Source: "bhd-site", Verdict: changed}, {Source: "infodolar", Verdict: partial, Observations: rate}, {Source: "popular-site", Verdict: blocked},
-		{Source: "bcrd-usd", Verdict: changed}, {Source: "qik-site", Verdict: fine},
+		report("bhd-site", changed, nil), report("infodolar", partial, rate), report("popular-site", blocked, nil),
+		report("bcrd-usd", changed, nil), report("qik-site", fine, nil),
 	}
 	advise(reports, definitions)
 	for i, want := range [][2]string{

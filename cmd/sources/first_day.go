@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // advise sets two texts of each failing report: where the source's rates come from meanwhile, and the next command.
@@ -26,7 +27,7 @@ func meanwhile(s *sourceReport, d *source.Definition, reports []sourceReport) st
 	}
 	var others []string
 	for i := range reports {
-		if other := &reports[i]; other.Source != s.Source && slices.ContainsFunc(other.Observations, func(o reportedObservation) bool {
+		if other := &reports[i]; other.Source != s.Source && slices.ContainsFunc(other.Rates, func(o admin.SourceRate) bool {
 			return o.InstitutionID == d.Institution && cmp.Or(o.Kind, "commercial") == cmp.Or(d.Kind, "commercial")
 		}) {
 			others = append(others, other.Source)

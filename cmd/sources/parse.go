@@ -13,43 +13,16 @@ import (
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // documentBytesMax is the maximum size of a document, such as a source's page. No source has a larger one.
 const documentBytesMax = 16 << 20
-
-// These types are the JSON output of the commands check and parse.
-type (
-	sourceReport struct {
-		Source       string                `json:"source"`
-		Verdict      verdict               `json:"verdict,omitempty"`   // of check
-		Evidence     string                `json:"evidence,omitempty"`  // grade of the definition
-		Refused      []string              `json:"refused,omitempty"`   // rates refused by the node's rules, and why
-		Meanwhile    string                `json:"meanwhile,omitempty"` // of check: the source's rates while it fails
-		Next         string                `json:"next,omitempty"`      // of check: the next command
-		Failure      *admin.SourceFailure  `json:"failure,omitempty"`
-		Millis       int64                 `json:"millis,omitempty"`
-		Digests      []string              `json:"digests,omitempty"`
-		Observations []reportedObservation `json:"observations"`
-		HistoryDays  int                   `json:"historyDays"`
-		History      []reportedObservation `json:"history,omitempty"`
-		Notes        []string              `json:"notes,omitempty"`
-	}
-	reportedObservation struct {
-		InstitutionID string         `json:"institutionId"`
-		Currency      string         `json:"currency"`
-		Channel       engine.Channel `json:"channel"`
-		Kind          engine.Kind    `json:"kind"`
-		Buy           string         `json:"buy"`
-		Sell          string         `json:"sell"`
-		EffectiveDate string         `json:"effectiveDate,omitempty"`
-		PublishedAt   string         `json:"publishedAt,omitempty"`
-	}
-)
 
 func newParse(p *process.Process) *cobra.Command {
 	o, page := &options{}, ""
@@ -57,8 +30,7 @@ func newParse(p *process.Process) *cobra.Command {
 		Use:   "parse ID FILE",
 		Short: "Show what is read from a document",
 		Long: `parse reads a file that a browser or curl saved, or one of the archive, by the definition of a source, and prints its rates.
-"-" is standard input. It requests and stores nothing. With --json it prints every day of a workbook too. The exit code is 66 when the document
-can't be read.`,
+"-" is standard input. It requests and stores nothing. The exit code is 66 when the document can't be read.`,
 		Example: `  tasard sources parse bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard sources parse infodolar precio-euro.html --page eur
   tasard sources parse bhd-site data/archive/2026-11-24/bhd-site/160003.120Z-00-*.zst
@@ -93,21 +65,16 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 	if err != nil {
 		return err
 	}
-	report := sourceReport{Source: d.ID, Digests: []string{document.Digest()}, Observations: []reportedObservation{}}
-	result, parseErr := d.Parse(page, document)
-	if parseErr == nil {
-		report.add(&result)
-	} else {
-		report.Failure = describeFailure(parseErr)
+	report := collectors.Report{SourceID: d.ID, Pages: []collectors.PageReport{{Name: d.Pages[page].Name, Digest: document.Digest()}}}
+	result, err := d.Parse(page, document)
+	if errors.As(err, &report.Failure) {
+		_ = terminal.WriteAnswer(p.Stdout, o.json, node.DescribeRun(&report), func() {})
+		return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, err)
 	}
-	if err := terminal.WriteAnswer(p.Stdout, o.json, report, func() {
-		if parseErr == nil { // the error returned below reports a failure
-			printReport(p.Stdout, &report)
-		}
-	}); err != nil || parseErr == nil {
-		return err
-	}
-	return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, parseErr)
+	report.Observations, report.HistoryDays, report.Pages[0].Notes = result.Observations, len(result.History), result.Notes
+	report.Refusals = make([]engine.Refusal, len(result.Observations)) // nobody has judged them
+	run := node.DescribeRun(&report)
+	return terminal.WriteAnswer(p.Stdout, o.json, run, func() { printRates(p.Stdout, &run, "", "read") })
 }
 
 // ReadDocument reads a file as a source's document, such as a page. It refuses files above documentBytesMax.
@@ -134,61 +101,4 @@ func ReadDocument(ctx context.Context, p *process.Process, name string) (documen
 		return nil, exit.Errorf(exit.NoInput, "%s: a damaged file of an archive: %w", file.Name, err)
 	}
 	return &source.Document{Body: body, FetchedAt: p.Clock()}, nil
-}
-
-func (s *sourceReport) add(result *source.Result) {
-	s.Observations = append(s.Observations, describeObservations(result.Observations)...)
-	s.HistoryDays, s.Notes = len(result.History), result.Notes
-	for i := range result.History {
-		s.History = append(s.History, describeObservations(result.History[i].Observations)...)
-	}
-}
-
-func describeObservations(observations []engine.Observation) []reportedObservation {
-	reported := make([]reportedObservation, len(observations))
-	for i := range observations {
-		o := &observations[i]
-		reported[i] = reportedObservation{
-			InstitutionID: o.InstitutionID, Currency: o.Currency, Channel: o.Channel, Kind: o.Kind, Buy: o.Buy, Sell: o.Sell,
-		}
-		if !o.EffectiveDate.IsZero() {
-			reported[i].EffectiveDate = o.EffectiveDate.String()
-		}
-		if !o.PublishedAt.IsZero() {
-			reported[i].PublishedAt = terminal.FormatInstant(o.PublishedAt)
-		}
-	}
-	return reported
-}
-
-func describeFailure(err error) *admin.SourceFailure {
-	var failure *source.Failure
-	if errors.As(err, &failure) {
-		return &admin.SourceFailure{Kind: string(failure.Kind), Page: failure.Page, Detail: failure.Detail}
-	}
-	return &admin.SourceFailure{Kind: string(source.Internal), Detail: err.Error()}
-}
-
-func printReport(out io.Writer, s *sourceReport) {
-	if problem := s.explanation(); problem != "" {
-		terminal.Fprintf(out, "%s: %s: %s\n", s.Source, s.Verdict, terminal.Sanitize(problem))
-	} else {
-		terminal.Fprintf(out, "%s: %s\n", s.Source, terminal.Plural(len(s.Observations), "rate"))
-	}
-	if len(s.Observations) > 0 {
-		const header = "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tPUBLISHED"
-		terminal.Table(out, header, s.Observations, func(o *reportedObservation) []any {
-			return []any{o.InstitutionID, o.Currency, o.Channel, o.Kind, o.Buy, o.Sell, o.EffectiveDate, o.PublishedAt}
-		})
-	}
-	if s.HistoryDays > 0 {
-		terminal.Fprintf(out, "  and %s before", terminal.Plural(s.HistoryDays, "day"))
-		if len(s.History) > 0 {
-			terminal.Fprintf(out, ", %s of them, from %s on", terminal.Plural(len(s.History), "rate"), s.History[0].EffectiveDate)
-		}
-		terminal.Fprintf(out, "\n")
-	}
-	for _, note := range s.Notes {
-		terminal.Fprintf(out, "  note: %s\n", terminal.Sanitize(note))
-	}
 }

@@ -3,6 +3,7 @@ package sources
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,15 @@ func runSource(ctx context.Context, p *process.Process, connection *datadir.Opti
 	return exit.Errorf(exit.Unavailable, "%s: %s: %s", id, run.Failure.Kind, run.Failure.Detail)
 }
 
+// printReport prints the result of a check.
+func printReport(out io.Writer, s *sourceReport) {
+	verdict := ""
+	if problem := s.explanation(); problem != "" {
+		verdict = fmt.Sprintf("%s: %s", s.Verdict, terminal.Sanitize(problem))
+	}
+	printRates(out, &s.SourceRun, verdict, "accepted")
+}
+
 func printRun(out io.Writer, run *admin.SourceRun) {
 	accepted := 0
 	for i := range run.Rates {
@@ -65,13 +75,22 @@ func printRun(out io.Writer, run *admin.SourceRun) {
 			accepted++
 		}
 	}
-	terminal.Fprintf(out, "%s: %s read, %d accepted\n", run.Source, terminal.Plural(len(run.Rates), "rate"), accepted)
+	printRates(out, run, fmt.Sprintf("%s read, %d accepted", terminal.Plural(len(run.Rates), "rate"), accepted), "accepted")
+}
+
+// printRates prints the rates and notes of a source. summary is in the first line; "" = the number of rates. good is the
+// result of a rate that was not refused.
+func printRates(out io.Writer, run *admin.SourceRun, summary, good string) {
+	terminal.Fprintf(out, "%s: %s\n", run.Source, cmp.Or(summary, terminal.Plural(len(run.Rates), "rate")))
 	if len(run.Rates) > 0 {
 		const header = "  INSTITUTION\tCURRENCY\tCHANNEL\tKIND\tBUY\tSELL\tDATE\tRESULT\tNUMBER\tREASON"
 		terminal.Table(out, header, run.Rates, func(r *admin.SourceRate) []any {
-			result := cmp.Or(string(r.Reason), "accepted")
+			result := cmp.Or(string(r.Reason), good)
 			return []any{r.InstitutionID, r.Currency, r.Channel, r.Kind, r.Buy, r.Sell, r.EffectiveDate, result, r.Quarantined, r.Detail}
 		})
+	}
+	if run.HistoryDays > 0 {
+		terminal.Fprintf(out, "  and %s before\n", terminal.Plural(run.HistoryDays, "day"))
 	}
 	for i := range run.Pages {
 		page := &run.Pages[i]

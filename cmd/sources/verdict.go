@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/cmd/internal/terminal"
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // verdict is the result of checking a source, by the operator's possible action.
@@ -32,15 +32,12 @@ const (
 // cutRunes is the number of runes shown of an explanation.
 const cutRunes = 200
 
-// verdictOf returns the verdict on a source. rates is the number of rates accepted by the engine, refused the list of
-// those refused.
-func verdictOf(failure *source.Failure, rates int, refused []string) verdict {
+// verdictOf returns the verdict on a source of whose rates some were accepted.
+func verdictOf(failure *source.Failure, accepted, rates int) verdict {
 	switch {
-	case failure == nil && len(refused) == 0:
+	case failure == nil && accepted == rates:
 		return fine
-	case failure == nil && rates == 0:
-		return changed
-	case failure == nil || rates > 0:
+	case accepted > 0:
 		return partial
 	}
 	switch failure.Kind {
@@ -62,39 +59,47 @@ func verdictOf(failure *source.Failure, rates int, refused []string) verdict {
 	return failed
 }
 
-// refusals returns the observations that a node would not publish, and why: prices outside the plausible range, crossed
-// sides and so on. It asks the engine, without earlier rates.
-func refusals(catalogue *engine.Catalogue, d *source.Definition, observations []engine.Observation, now time.Time) []string {
-	results := make([]source.Result, len(d.Pages))
-	results[0].Observations = observations
-	byCurrency, refused := engine.SplitByCurrency(catalogue, collectors.BuildRefreshes(d, results, now, time.Time{}))
+// judge is a collectors.Sink that publishes nothing: it tells what a node without earlier rates would refuse.
+type judge struct {
+	catalogue *engine.Catalogue
+	clock     func() time.Time
+}
+
+// Observe implements collectors.Sink.
+func (j judge) Observe(refreshes []engine.Refresh) (receipt engine.Receipt, err error) {
+	byCurrency, refused := engine.SplitByCurrency(j.catalogue, refreshes)
+	receipt.Refused = refused
 	for code, parts := range byCurrency {
-		state := engine.NewCurrencyState(code, catalogue, engine.DefaultRules())
 		for i := range parts {
-			if decision, err := state.Decide(engine.Observe{Refreshes: []engine.Refresh{parts[i].Refresh}}, now); err == nil {
-				refused = append(refused, decision.Receipt.Refused...)
+			state := engine.NewCurrencyState(code, j.catalogue, engine.DefaultRules())
+			decision, err := state.Decide(engine.Observe{Refreshes: []engine.Refresh{parts[i].Refresh}}, j.clock())
+			if err != nil {
+				return receipt, err
+			}
+			for _, refusal := range decision.Receipt.Refused {
+				refusal.Refresh = parts[i].RefreshIndex
+				receipt.Refused = append(receipt.Refused, refusal)
 			}
 		}
 	}
-	texts := make([]string, len(refused))
-	for i := range refused {
-		o := &refused[i].Observation
-		texts[i] = o.InstitutionID + " " + o.Currency + ": " + string(refused[i].Reason) + ": " + refused[i].Detail
-	}
-	slices.Sort(texts)
-	return texts
+	return receipt, nil
+}
+
+// accepted returns the rates that a node would publish.
+func (s *sourceReport) accepted() []admin.SourceRate {
+	return slices.DeleteFunc(slices.Clone(s.Rates), func(r admin.SourceRate) bool { return r.Reason != "" })
 }
 
 // isOffline reports whether a source was not reached at all. Its site may be well.
 func (s *sourceReport) isOffline() bool {
-	return s.Failure != nil && len(s.Observations) == 0 &&
+	return s.Failure != nil && len(s.Rates) == 0 &&
 		(s.Failure.Kind == string(source.Network) || s.Failure.Kind == string(source.Timeout))
 }
 
 // explanation points to the cause of the verdict.
 func (s *sourceReport) explanation() string {
 	var parts []string
-	if s.Failure != nil {
+	if s.Failure != nil && s.Failure.Kind != string(source.Implausible) { // the refusals say more
 		text := s.Failure.Detail
 		if _, cause, ok := strings.Cut(text, ": dial "); ok { // earlier requests do not matter then
 			text = "dial " + cause
@@ -104,11 +109,17 @@ func (s *sourceReport) explanation() string {
 		}
 		parts = append(parts, text)
 	}
-	if len(s.Refused) > 0 {
-		parts = append(parts, fmt.Sprintf("refused: %s", s.Refused[0]))
-		if more := len(s.Refused) - 1; more > 0 {
-			parts = append(parts, fmt.Sprintf("and %d more", more))
+	more := -1
+	for _, r := range s.Rates {
+		if r.Reason == "" {
+			continue
 		}
+		if more++; more == 0 {
+			parts = append(parts, fmt.Sprintf("refused: %s %s: %s: %s", r.InstitutionID, r.Currency, r.Reason, r.Detail))
+		}
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -121,6 +132,6 @@ func printTable(out io.Writer, reports []sourceReport) {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
 	terminal.Table(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tITS RATES MEANWHILE\tNEXT\tWHY", sorted, func(s *sourceReport) []any {
-		return []any{s.Source, s.Verdict, s.Evidence, len(s.Observations), s.Meanwhile, s.Next, elide(s.explanation(), cutRunes)}
+		return []any{s.Source, s.Verdict, s.Evidence, len(s.Rates), s.Meanwhile, s.Next, elide(s.explanation(), cutRunes)}
 	})
 }
