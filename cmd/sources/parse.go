@@ -72,7 +72,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 		return exit.Errorf(exit.NoInput, "%s is not a document of %s: %w", file, d.ID, err)
 	}
 	report.Observations, report.HistoryDays, report.Pages[0].Notes = result.Observations, len(result.History), result.Notes
-	report.Refusals = make([]engine.Refusal, len(result.Observations)) // nobody has judged them
+	report.Refusals = make([]engine.Refusal, len(result.Observations)) // no sink has judged them
 	run := node.DescribeRun(&report)
 	return terminal.WriteAnswer(p.Stdout, o.json, run, func() { printRates(p.Stdout, &run, "", "read") })
 }

@@ -78,8 +78,8 @@ func printRun(out io.Writer, run *admin.SourceRun) {
 	printRates(out, run, fmt.Sprintf("%s read, %d accepted", terminal.Plural(len(run.Rates), "rate"), accepted), "accepted")
 }
 
-// printRates prints the rates and notes of a source. summary is in the first line; "" = the number of rates. good is the
-// result of a rate that was not refused.
+// printRates prints the rates and notes of a source. summary is in the first line; "" = the number of rates. good is
+// the result of a rate that was not refused.
 func printRates(out io.Writer, run *admin.SourceRun, summary, good string) {
 	terminal.Fprintf(out, "%s: %s\n", run.Source, cmp.Or(summary, terminal.Plural(len(run.Rates), "rate")))
 	if len(run.Rates) > 0 {

@@ -2,7 +2,6 @@ package source
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,9 +28,9 @@ func checkedText(doc *Document, page *Page) (string, *Failure) {
 	case bytes.HasPrefix(doc.Body, []byte("\xd0\xcf\x11\xe0")): // of Excel 97 to 2003
 		return "", Failf(WrongContent, "an old workbook (.xls); save it as .xlsx first")
 	case wantWorkbook:
-		return "", Failf(WrongContent, "want a workbook, got %s%s", http.DetectContentType(doc.Body), contentTypeNote(doc))
+		return "", Failf(WrongContent, "want a workbook, got a document beginning with %.8q%s", doc.Body, contentTypeNote(doc))
 	case !isText(doc.Body):
-		return "", Failf(WrongContent, "want text, got %s%s", http.DetectContentType(doc.Body), contentTypeNote(doc))
+		return "", Failf(WrongContent, "want text, got a document beginning with %.8q%s", doc.Body, contentTypeNote(doc))
 	case len(doc.Body) > textBytesMax:
 		return "", Failf(WrongContent, "the document has %d bytes, at most %d are accepted", len(doc.Body), textBytesMax)
 	}
@@ -41,7 +40,12 @@ func checkedText(doc *Document, page *Page) (string, *Failure) {
 
 // isText reports whether a document seems to be text, by its first bytes.
 func isText(body []byte) bool {
-	return strings.HasPrefix(http.DetectContentType(body), "text/") && (hasUTF16Mark(body) || bytes.IndexByte(body[:min(len(body), 1024)], 0) < 0)
+	for _, signature := range []string{"PK", "%PDF", "\x1f\x8b", "\x89PNG", "\xff\xd8\xff", "GIF8", "RIFF"} {
+		if bytes.HasPrefix(body, []byte(signature)) {
+			return false
+		}
+	}
+	return hasUTF16Mark(body) || bytes.IndexByte(body[:min(len(body), 1024)], 0) < 0
 }
 
 // isBlankDocument reports whether a document consists of white space, NUL bytes and byte order marks.

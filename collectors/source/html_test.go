@@ -255,7 +255,7 @@ func TestTextRegex_PlainText(t *testing.T) {
 		{"half a page", "<html><body>58.00", nil, WrongContent, "cut off"},
 		{"nothing", "", nil, Empty, ""},
 		{"zero bytes", "\x00\x00", nil, Empty, ""},
-		{"a workbook", "PK\x03\x04....", nil, WrongContent, "zip"},
+		{"a workbook", "PK\x03\x04....", nil, WrongContent, "PK"},
 	})
 }
 
