@@ -1,11 +1,9 @@
 package cmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,28 +20,26 @@ import (
 // one institution at one time.
 type exportOptions struct {
 	*command.Serve
-	format string // output format; "" means by the extension of output, or csv
-	output string // path of the output; "" means standard output
+	format string
 }
 
 func (p *commands) newExport() *cobra.Command {
-	o := exportOptions{Serve: command.ForData()}
+	o := exportOptions{Serve: command.ForData(), format: string(collectors.CSV)}
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
-		Long: `export writes a file of observations that tasard import reads. A directory that imports it gives the same answers. It
-works on a copy in the directory for temporary files, also beside a running node and with a read-only directory, and
-changes nothing.
+		Long: `export writes observations to standard output, in a form that tasard import reads. A directory that imports them
+gives the same answers. It works on a copy in the directory for temporary files, also beside a running node and with a
+read-only directory, and changes nothing.
 
-The file contains no quarantined values. A complete copy is tasard backup, which works while the node runs.`,
-		Example: `  tasard export --data ./data -o rates.csv
+It contains no quarantined values. A complete copy is tasard backup, which works while the node runs.`,
+		Example: `  tasard export --data ./data > rates.csv
   tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
 			command.Add(flags, o.Serve, "data", "catalogue", "sources", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "format of the file; default by the name of the output, else csv")
-			flags.VarP(command.Path(&o.output, "FILE"), "output", "o", "write to `FILE` instead of stdout")
+			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "format of the output")
 		},
 		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
 	}.Command(p.Process)
@@ -64,10 +60,7 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	format := cmp.Or(collectors.Format(o.format), collectors.FormatOf(o.output), collectors.CSV)
-	return writeOutput(p.Stdout, o.output, func(out io.Writer) error {
-		return writeObservations(out, format, collectors.Export(states))
-	})
+	return outputError(writeObservations(p.Stdout, collectors.Format(o.format), collectors.Export(states)))
 }
 
 func writeObservations(out io.Writer, format collectors.Format, observations []collectors.Observation) error {
@@ -81,37 +74,6 @@ func writeObservations(out io.Writer, format collectors.Format, observations []c
 		}
 	}
 	return writer.Flush()
-}
-
-// writeOutput calls write with the output. If path is "", that is stdout. Otherwise it is a temporary file, which
-// replaces the file at path when complete.
-func writeOutput(stdout io.Writer, path string, write func(io.Writer) error) error {
-	if path == "" {
-		return outputError(write(stdout))
-	}
-	info, err := os.Stat(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return outputError(err)
-	}
-	if err == nil && !info.Mode().IsRegular() { // a pipe or a device can't be replaced
-		file, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return outputError(err)
-		}
-		return outputError(errors.Join(write(file), file.Close()))
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return outputError(err)
-	}
-	err = errors.Join(write(file), file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return outputError(errors.Join(err, os.Remove(file.Name())))
-	}
-	return nil
 }
 
 func outputError(err error) error {

@@ -165,31 +165,6 @@ func TestMCP_Pipes(t *testing.T) {
 	}
 }
 
-// TestMCP_HTTP: the same over HTTP, stopped by a signal.
-func TestMCP_HTTP(t *testing.T) {
-	t.Parallel()
-	node, _ := startMock(t)
-	server := start(t, "now", "mcp", "--url", node.URL, "--http", "127.0.0.1:0").listening()
-	session := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.URL, DisableStandaloneSSE: true})
-	if text, failed := calledTool(t, session, "convert", map[string]any{"currency": "USD", "operation": "buy", "amount": "2.05"}); failed || !strings.Contains(text, "120.75 DOP in all") {
-		t.Errorf("convert: %s", text)
-	}
-	if err := session.Close(); err != nil {
-		t.Error(err)
-	}
-	if code := node.signal(os.Interrupt); code != exit.OK {
-		t.Errorf("the node ends with %d", code)
-	}
-	away := withMCP(t, &sdk.StreamableClientTransport{Endpoint: server.URL, DisableStandaloneSSE: true})
-	if text, failed := calledTool(t, away, "list_currencies", nil); !failed || !strings.Contains(text, node.URL+" does not answer") {
-		t.Errorf("without a node: %s", text)
-	}
-	if err := away.Close(); err != nil {
-		t.Error(err)
-	}
-	server.stop(os.Interrupt)
-}
-
 // TestMock_Lenient checks that a jump is refused with what a tester can do, taken with --lenient, and that --catalogue
 // adds an institution.
 func TestMock_Lenient(t *testing.T) {

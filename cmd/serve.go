@@ -64,10 +64,15 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	log := p.NodeLogger(o.Log)
 	var file *input.File
 	if o.ImportFile != "" {
-		if file, err = p.openImport(o); err != nil {
+		file, err = input.Open(o.ImportFile, p.Stdin)
+		if exists, _ := wal.Exists(o.Config.Dir); err != nil && !exists { // opening the node reports errors of the directory
 			return err
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
+		if err != nil {
+			log.Error("import: " + err.Error() + "; the node continues with the data that it has")
+		} else {
+			defer func() { err = errors.Join(err, file.Close()) }()
+		}
 	}
 	config := command.NodeConfig(p.Process, o, log)
 	config.Collect.Archive = command.ArchiveDir(o.Config.Dir)
@@ -194,19 +199,6 @@ func reload(n *node.Node, log *slog.Logger) {
 		changes = []string{"nothing has changed"}
 	}
 	log.Info("reloaded: " + strings.Join(changes, "; "))
-}
-
-// openImport opens the file to import. If that fails, a node without data does not start. A node with data starts
-// anyway, and the import reports the error.
-func (p *commands) openImport(o *command.Serve) (*input.File, error) {
-	file, err := input.Open(o.ImportFile, p.Stdin)
-	if err == nil {
-		return file, nil
-	}
-	if exists, _ := wal.Exists(o.Config.Dir); !exists { // opening the node reports errors of the directory
-		return nil, err
-	}
-	return input.Failed(o.ImportFile, err), nil
 }
 
 // importWhileServing imports a file. It returns when the import has ended or the node stops. The import may block

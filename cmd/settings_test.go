@@ -219,7 +219,7 @@ func TestConfig_CheckListsAll(t *testing.T) {
 		want []string // part of each line
 	}{
 		"lists":           {"data = '/tmp/x'\ntrusted-proxy = ['10.0.0.0/8', 'fd00::/8']\ncluster-members = []", "", nil},
-		"no lists":        {"data = '/tmp/x'\nlog-level = ['info']\nquota-day = [1]", "", []string{":2: log-level: want one value, found a list", ":3: quota-day: want a text"}},
+		"no lists":        {"data = '/tmp/x'\nquota-day = [1]", "", []string{":2: quota-day: want a text"}},
 		"name":            {"dta = '/tmp/x'", "", []string{":1: unknown key"}},
 		"data":            {"data = 5.5", "", []string{":1: data: want a text"}},
 		"syntax":          {"data = ", "", []string{":1: "}},

@@ -12,7 +12,4 @@
 // A result is a text with the attribution and the notice about fees, and the same as structured content, with every
 // decimal as the node's text. All tools are read-only. A failure is an error of the tool, not of the protocol. So the
 // model can read it, including advice on the next step.
-//
-// Handler serves the same over HTTP, stateless, to clients of this machine: the SDK refuses other host names, which
-// prevents DNS rebinding. Danger: it does not authenticate clients, and all share one client's quota.
 package mcp

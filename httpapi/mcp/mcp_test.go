@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,71 +210,6 @@ func TestErrors_Away(t *testing.T) {
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-
-// send sends a message over HTTP; headers without a value are removed.
-func send(t *testing.T, handler http.Handler, method, host, body string, header ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	loopback := context.WithValue(t.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9000}) // as a server sets it
-	r := httptest.NewRequestWithContext(loopback, method, "/mcp", strings.NewReader(body))
-	r.Host = host
-	header = append(header, "Content-Type", "application/json", "Accept", "application/json, text/event-stream")
-	for i := 0; i+1 < len(header); i += 2 {
-		if header[i+1] != "" {
-			r.Header.Set(header[i], header[i+1])
-		}
-	}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, r)
-	return w
-}
-
-// TestHandler_Guard checks that other host names and other origins are refused.
-func TestHandler_Guard(t *testing.T) {
-	handler := newServer(t, apitest.Start(t)).Handler()
-	for _, c := range []struct {
-		host, origin, site string
-		status             int
-	}{
-		{"127.0.0.1:9000", "", "", 200}, {"localhost:9000", "", "", 200}, {"[::1]:9000", "", "", 200},
-		{"127.0.0.1:9000", "http://127.0.0.1:9000", "same-origin", 200},
-		{"evil.example:9000", "", "", 403}, {"evil.example:9000", "http://evil.example:9000", "same-origin", 403}, {"127.0.0.1.evil.example", "", "", 403}, {"", "", "", 403}, {"10.0.0.1", "", "", 403},
-		{"127.0.0.1:9000", "https://evil.example", "cross-site", 403}, {"127.0.0.1:9000", "null", "", 403}, {"127.0.0.1:9000", "http://localhost:3000", "", 403}, {"127.0.0.1:9000", "http://127.0.0.1:9000", "cross-site", 403},
-	} {
-		if got := send(t, handler, http.MethodPost, c.host, initialize, "Origin", c.origin, "Sec-Fetch-Site", c.site); got.Code != c.status {
-			t.Errorf("%q from %q (%s): %d, want %d: %s", c.host, c.origin, c.site, got.Code, c.status, got.Body)
-		} else if got.Header().Get("Mcp-Session-Id") != "" {
-			t.Errorf("%q: a session is kept", c.host)
-		}
-	}
-}
-
-// TestHandler_Limits checks that a long message is refused, and that only POST is allowed.
-func TestHandler_Limits(t *testing.T) {
-	handler := newServer(t, apitest.Start(t)).Handler()
-	for _, c := range []struct {
-		method, body string
-		status       int
-	}{{http.MethodPost, strings.Repeat(" ", 65<<10) + "{}", 413}, {http.MethodGet, "", 405}, {http.MethodDelete, "", 405}} {
-		if w := send(t, handler, c.method, "localhost", c.body); w.Code != c.status {
-			t.Errorf("%s with %d bytes: %d, want %d: %s", c.method, len(c.body), w.Code, c.status, w.Body)
-		}
-	}
-}
-
-// TestHandler_Call checks that the tools are the same over HTTP.
-func TestHandler_Call(t *testing.T) {
-	web := httptest.NewServer(newServer(t, apitest.Start(t, apitest.Seed("standard"))).Handler())
-	defer web.Close()
-	s, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-		&sdk.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client(), DisableStandaloneSSE: true}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustContain(t, call(t, s, "best_rate", map[string]any{"currency": "USD", "operation": "buy"}).text, "Cooperativa del Sur: 58.90")
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
 
 // requestLines is the input of a shell that closes the stream after it.
 const requestLines = initialize + `

@@ -90,13 +90,6 @@ func (s *Server) explain(err error) error {
 	return err
 }
 
-// Handler serves the tools over streamable HTTP, to clients that use a loopback address or localhost as the host.
-func (s *Server) Handler() http.Handler {
-	return http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.protocol }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: messageBytesMax, PropagateRequestCancellation: true,
-	}))
-}
-
 // Serve serves one client, with one message in each line of in. It answers a malformed line with an error and
 // continues. It returns nil when in has ended and all requests are answered. If ctx ends first, it returns an error. A
 // read from standard input cannot be interrupted, so it continues in the background.

@@ -3,19 +3,14 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
-
-const configBytesMax = 1 << 20
 
 // ParseConfig parses a configuration file. It returns all errors, joined. For a file that is not TOML, they have no
 // lines.
@@ -32,58 +27,42 @@ func ParseConfig(path, text string, known []string) (map[string]Given, error) {
 	var problems []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		number := lineOfKey(text, key)
-		value, isValue, isList := configValue(keys[key])
+		value, isValue := configValue(keys[key])
 		switch {
 		case !slices.Contains(known, key):
 			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q%s", path, number, key, DidYouMean(key, known)))
 		case !isValue:
 			problems = append(problems, fmt.Errorf("%s:%d: %s: want a text, a whole number, true or false, or a list of texts", path, number, key))
-		case isList && value == "": // an empty list sets nothing
+		case value == nil: // an empty list sets nothing
 		default:
-			lines[key] = Given{Text: value, Origin: fmt.Sprintf("%s:%d: %s", path, number, key), Line: number, isList: isList}
+			lines[key] = Given{Text: *value, Origin: fmt.Sprintf("%s:%d: %s", path, number, key), Line: number}
 		}
 	}
 	return lines, badSettings(problems)
 }
 
-func readConfigText(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
-	}
-	defer func() { _ = file.Close() }() // nothing was written to it
-	text, err := io.ReadAll(io.LimitReader(file, configBytesMax+1))
-	switch {
-	case err != nil:
-		return "", exit.Errorf(exit.BadData, "read configuration: %w", err)
-	case len(text) > configBytesMax:
-		return "", exit.Errorf(exit.BadData, "%s: a configuration file has at most %d bytes", path, configBytesMax)
-	}
-	return string(text), nil
-}
-
-// configValue returns a value of the configuration file as text for the flag. It returns false for dates, tables and
-// fractions, because no flag accepts them.
-func configValue(value any) (text string, isValue, isList bool) {
+// configValue returns a value of the configuration file as text for the flag, or nil for an empty list. It returns false
+// for dates, tables and fractions, because no flag accepts them.
+func configValue(value any) (text *string, isValue bool) {
 	switch v := value.(type) {
-	case string:
-		return v, true, false
-	case int64:
-		return strconv.FormatInt(v, 10), true, false
-	case bool:
-		return strconv.FormatBool(v), true, false
+	case string, int64, bool:
+		one := fmt.Sprint(v)
+		return &one, true
 	case []any:
 		var texts []string
 		for _, element := range v {
-			text, isText := element.(string)
+			one, isText := element.(string)
 			if !isText {
-				return "", false, true
+				return nil, false
 			}
-			texts = append(texts, text)
+			texts = append(texts, one)
 		}
-		return strings.Join(texts, ","), true, true
+		if all := strings.Join(texts, ","); len(texts) > 0 {
+			return &all, true
+		}
+		return nil, true
 	}
-	return "", false, false
+	return nil, false
 }
 
 // lineOfKey returns the line number of a top-level TOML key or table. The TOML library does not report line numbers.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,9 +89,11 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 	}
 	if path != "" {
 		var lines map[string]Given
-		text, err := readConfigText(path)
-		if err == nil {
-			lines, err = ParseConfig(path, text, known)
+		text, err := os.ReadFile(path) //nolint:gosec // G304: the operator names it
+		if err != nil {
+			err = exit.Errorf(exit.BadData, "read configuration: %w", err)
+		} else {
+			lines, err = ParseConfig(path, string(text), known)
 		}
 		problems = append(problems, err, apply(cmd, lines))
 	}
@@ -110,7 +113,6 @@ type Given struct {
 	Text   string // as for the flag; list elements are separated by commas
 	Origin string // the variable, or the line of the file, for errors
 	Line   int    // line number in the file, from 1
-	isList bool
 }
 
 // apply sets the unset flags of cmd to the given values. It returns the errors of all bad values. It also checks other
@@ -126,20 +128,13 @@ func apply(cmd *cobra.Command, values map[string]Given) error {
 		if flag == nil || flag.Changed { // nil for config
 			continue
 		}
-		if err := value.set(flag); err != nil {
+		if err := flag.Value.Set(value.Text); err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", value.Origin, err))
 			continue
 		}
 		flag.Changed = true
 	}
 	return badSettings(problems)
-}
-
-func (g Given) set(flag *pflag.Flag) error {
-	if _, ok := flag.Value.(interface{ acceptsList() }); g.isList && !ok {
-		return errors.New("want one value, found a list")
-	}
-	return flag.Value.Set(g.Text)
 }
 
 func badSettings(problems []error) error {

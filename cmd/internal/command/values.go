@@ -56,14 +56,9 @@ func (v *value[T]) String() string {
 // Type implements pflag.Value. It returns the name of the value in the help.
 func (v *value[T]) Type() string { return v.kind }
 
-// listValue is a value of several texts separated by commas. In the configuration file it may be a list.
-type listValue[T any] struct{ value[[]T] }
-
-func (*listValue[T]) acceptsList() {}
-
-// list is a comma-separated list whose parts are parsed by parse.
+// list is a comma-separated list whose parts are parsed by parse. In the configuration file it may be a list.
 func list[T any](target *[]T, kind string, parse func(part string) (T, error), format func(T) string) pflag.Value {
-	return &listValue[T]{value[[]T]{target, kind, func(text string) (all []T, err error) {
+	return &value[[]T]{target, kind, func(text string) (all []T, err error) {
 		for part := range strings.SplitSeq(text, ",") {
 			item, err := parse(strings.TrimSpace(part))
 			if err != nil {
@@ -78,7 +73,7 @@ func list[T any](target *[]T, kind string, parse func(part string) (T, error), f
 			texts = append(texts, format(item))
 		}
 		return strings.Join(texts, ",")
-	}}}
+	}}
 }
 
 // textValue is a text accepted by check.
@@ -111,7 +106,12 @@ func Enum[T ~string](target *T, words ...string) pflag.Value {
 }
 
 // OnOff is a switch. "on" and "true" set it; "off" and "false" clear it.
-func OnOff(target *bool) pflag.Value {
+func OnOff(target *bool) pflag.Value { return onOff(target, "on|off") }
+
+// Bool is like OnOff, for a flag that is also set if it is present without a value.
+func Bool(target *bool) pflag.Value { return onOff(target, boolKind) }
+
+func onOff(target *bool, kind string) pflag.Value {
 	parse := func(text string) (bool, error) {
 		on := text == "on" || text == "true"
 		if !on && text != "off" && text != "false" {
@@ -119,18 +119,11 @@ func OnOff(target *bool) pflag.Value {
 		}
 		return on, nil
 	}
-	return &value[bool]{target, "on|off", parse, func(on bool) string { return map[bool]string{true: "on", false: "off"}[on] }}
-}
-
-// Bool is the value of a flag that is true if it is present.
-func Bool(target *bool) pflag.Value {
-	parse := func(text string) (bool, error) {
-		if text != "true" && text != "false" {
-			return false, fmt.Errorf("%q: want true or false", text)
-		}
-		return text == "true", nil
+	format := strconv.FormatBool // the help shows no default of false
+	if kind != boolKind {
+		format = func(on bool) string { return map[bool]string{true: "on", false: "off"}[on] }
 	}
-	return &value[bool]{target, boolKind, parse, strconv.FormatBool}
+	return &value[bool]{target, kind, parse, format}
 }
 
 // BoolFlag declares a flag that is true if it is present.
@@ -340,7 +333,7 @@ func membersValue(target *[]node.Member) pflag.Value {
 
 // prefixesValue is a list of networks. Each use of the flag adds networks.
 func prefixesValue(target *[]netip.Prefix) pflag.Value {
-	v := list(target, "CIDR", parsePrefix, netip.Prefix.String).(*listValue[netip.Prefix])
+	v := list(target, "CIDR", parsePrefix, netip.Prefix.String).(*value[[]netip.Prefix])
 	parse := v.parse
 	v.parse = func(text string) ([]netip.Prefix, error) {
 		more, err := parse(text)

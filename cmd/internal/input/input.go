@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
-	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
@@ -59,53 +57,29 @@ func Open(name string, stdin io.Reader) (*File, error) {
 
 // Reader returns a Reader for the contents of the file.
 //
-// If the file is Blocking, a goroutine reads it, and reads of the returned Reader fail when ctx ends. The caller must
-// end ctx after its final read. A goroutine blocked on standard input cannot be stopped; it may run until the process
-// exits.
+// If the file is Blocking, a goroutine opens and reads it, and reads of the returned Reader fail when ctx ends. The
+// caller must end ctx after its final read. A goroutine that is blocked then cannot be stopped; it may run until the
+// process exits.
 func (f *File) Reader(ctx context.Context) io.Reader {
 	if !f.Blocking {
 		return f
 	}
 	reader, writer := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = writer.CloseWithError(ctx.Err()) }) // cannot fail
-	go func() { _ = writer.CloseWithError(f.copyTo(ctx, writer)) }()        // CloseWithError(nil) means io.EOF
+	go func() { _ = writer.CloseWithError(f.copyTo(writer)) }()             // CloseWithError(nil) means io.EOF
 	return reader
 }
 
-func (f *File) copyTo(ctx context.Context, out io.Writer) error {
+func (f *File) copyTo(out io.Writer) error {
 	var in io.Reader = f.ReadCloser
 	if f.ReadCloser == nil {
-		pipe, err := openPipe(ctx, f.Name)
+		pipe, err := os.Open(f.Name)
 		if err != nil {
 			return exit.Errorf(exit.NoInput, "read observations: %w", err)
 		}
 		defer func() { _ = pipe.Close() }() // nothing was written to it
-		stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) })
-		defer stop()
 		in = pipe
 	}
 	_, err := io.Copy(out, in)
 	return err
 }
-
-// openPipe opens a named pipe and blocks until it has a writer. When ctx ends first, openPipe itself opens the pipe for
-// writing, so that os.Open returns.
-func openPipe(ctx context.Context, name string) (*os.File, error) {
-	stop := context.AfterFunc(ctx, func() {
-		if writer, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-			_ = writer.Close() // nothing was written to it
-		}
-	})
-	defer stop()
-	return os.Open(name)
-}
-
-// Failed returns a File that cannot be read: every read returns err.
-func Failed(name string, err error) *File {
-	return &File{ReadCloser: io.NopCloser(failedReader{err}), Name: name}
-}
-
-type failedReader struct{ err error }
-
-// Read implements io.Reader.
-func (r failedReader) Read([]byte) (int, error) { return 0, r.err }
