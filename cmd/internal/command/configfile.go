@@ -41,8 +41,8 @@ func ParseConfig(path, text string, known []string) (map[string]Given, error) {
 	return lines, badSettings(problems)
 }
 
-// configValue returns a value of the configuration file as text for the flag, or nil for an empty list. It returns false
-// for dates, tables and fractions, because no flag accepts them.
+// configValue returns a value of the configuration file as text for the flag, or nil for an empty list. It returns
+// false for dates, tables and fractions, because no flag accepts them.
 func configValue(value any) (text *string, isValue bool) {
 	switch v := value.(type) {
 	case string, int64, bool:
