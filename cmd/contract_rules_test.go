@@ -208,12 +208,16 @@ func (c *contract) catalogue() []client.Currency {
 
 func (c *contract) institutions(currency string) []client.Institution {
 	c.Helper()
-	return all(c, c.client.AllInstitutions(c.Context(), client.Filter{Currency: currency}))
+	return all(c, client.All(client.Filter{Currency: currency}, func(f client.Filter) (*client.Page[client.Institution], error) {
+		return c.client.Institutions(c.Context(), f)
+	}))
 }
 
 func (c *contract) history(from, to string) []client.HistoryEntry {
 	c.Helper()
-	return all(c, c.client.AllHistory(c.Context(), client.HistoryQuery{From: from, To: to}))
+	return all(c, client.All(client.Filter{}, func(f client.Filter) (*client.Page[client.HistoryEntry], error) {
+		return c.client.History(c.Context(), client.HistoryQuery{Filter: f, From: from, To: to})
+	}))
 }
 
 func checkListOrders(c *contract) {

@@ -224,8 +224,14 @@ func (c *contract) rankings() (found []ranking) {
 	c.Helper()
 	for _, currency := range c.currencies() {
 		for _, operation := range []client.Operation{client.Buy, client.Sell} {
-			q := client.BestQuery{Filter: client.Filter{Currency: currency}, Operation: operation}
-			found = append(found, ranking{currency, operation, all(c, c.client.AllBest(c.Context(), q))})
+			rates := client.All(client.Filter{Currency: currency}, func(f client.Filter) (*client.Page[client.Rate], error) {
+				best, err := c.client.Best(c.Context(), client.BestQuery{Filter: f, Operation: operation})
+				if err != nil {
+					return nil, err
+				}
+				return &best.Page, nil
+			})
+			found = append(found, ranking{currency, operation, all(c, rates)})
 		}
 	}
 	return found
@@ -233,8 +239,9 @@ func (c *contract) rankings() (found []ranking) {
 
 func (c *contract) conversions(r ranking, amount client.Decimal, kind client.Kind) []client.Conversion {
 	c.Helper()
-	q := client.ConvertQuery{Filter: client.Filter{Currency: r.currency, Kind: kind}, Operation: r.operation, Amount: amount}
-	return all(c, c.client.AllConversions(c.Context(), q))
+	return all(c, client.All(client.Filter{Currency: r.currency, Kind: kind}, func(f client.Filter) (*client.Page[client.Conversion], error) {
+		return c.client.Convert(c.Context(), client.ConvertQuery{Filter: f, Operation: r.operation, Amount: amount})
+	}))
 }
 
 // remaining is X-RateLimit-Remaining, -1 for a server without limits.

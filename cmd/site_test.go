@@ -125,7 +125,7 @@ func TestPages_L6(t *testing.T) {
 	}
 }
 
-// wantPages wants the pages of a demo in both languages to say that it is one, and the sitemap to name its address.
+// wantPages wants the pages of a demo in both languages to say that it is one, and a page to name its address.
 func wantPages(t *testing.T, p *program) {
 	t.Helper()
 	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {
@@ -133,7 +133,7 @@ func wantPages(t *testing.T, p *program) {
 			t.Errorf("%s: the page of a demo does not say so", path)
 		}
 	}
-	if !strings.Contains(p.mustGet("/sitemap.xml"), "<loc>"+p.URL+"/institutions/popular</loc>") {
-		t.Error("the sitemap has not where the demo listens")
+	if !strings.Contains(p.mustGet("/institutions/popular"), `<link rel="canonical" href="`+p.URL+`/institutions/popular">`) {
+		t.Error("a page does not say where the demo listens")
 	}
 }

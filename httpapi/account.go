@@ -193,10 +193,6 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 		a.rejectContent(ctx, op, request, content)
 		return
 	}
-	if err := a.plantedError(ctx); err != nil {
-		a.failAccount(ctx, op, err)
-		return
-	}
 	if err := op.answer(a, ctx, request); err != nil {
 		a.failAccount(ctx, op, err)
 		return

@@ -85,15 +85,25 @@ func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer
 	return append(dst, '}'), offset
 }
 
-// ratesBody returns the body of /v1/rates if operation is "", else the body of /v1/rates/best.
-func ratesBody(page *engine.Page[*engine.Rate], operation engine.Operation, now requestTime) rendered.Encoded {
-	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
-	body = appendRates(body, page.Items)
-	body, offset := appendMeta(body, page.Total, page.NextCursor, &now.Text)
-	if operation != "" {
-		body = encode.Field(body, "operation", string(operation))
-	}
+func ratesBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
+	body, offset := appendRatesPage(page, now)
 	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
+}
+
+func bestToBuyBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
+	body, offset := appendRatesPage(page, now)
+	return rendered.Encoded{Body: append(body, `,"operation":"buy"}`...), GeneratedAt: offset}
+}
+
+func bestToSellBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
+	body, offset := appendRatesPage(page, now)
+	return rendered.Encoded{Body: append(body, `,"operation":"sell"}`...), GeneratedAt: offset}
+}
+
+// appendRatesPage returns the fields data and meta, and the offset of generatedAt's value.
+func appendRatesPage(page *engine.Page[*engine.Rate], now requestTime) (body []byte, offset int) {
+	body = append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
+	return appendMeta(appendRates(body, page.Items), page.Total, page.NextCursor, &now.Text)
 }
 
 func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) rendered.Encoded {
@@ -114,7 +124,7 @@ func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime
 	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
 }
 
-func currenciesBody(page *engine.Page[engine.CurrencyItem]) rendered.Encoded {
+func currenciesBody(page *engine.Page[engine.CurrencyItem], _ requestTime) rendered.Encoded {
 	body := []byte(`{"data":[`)
 	for i := range page.Items {
 		body = appendCurrency(encode.Comma(body), &page.Items[i])

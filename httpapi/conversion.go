@@ -141,7 +141,3 @@ func memoOf(kept *atomic.Value) *pageMemo {
 	kept.CompareAndSwap(nil, new(pageMemo))
 	return kept.Load().(*pageMemo)
 }
-
-func bestForm(operation engine.Operation) bodyForm {
-	return [...]bodyForm{formBestBuy, formBestSell}[operationIndex(operation)]
-}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
-	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -96,9 +95,6 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 		return
 	}
 	defer d.finishAdmission(ctx, a)
-	if err := d.plantedError(ctx); err != nil && d.rejectPlanted(ctx, r, &a.admission, err) {
-		return
-	}
 	if a.admission.Admitted {
 		d.answerData(ctx, r, a)
 	} else {
@@ -152,26 +148,6 @@ func (d *dataAPI) rejectOverLimit(ctx *fasthttp.RequestCtx, r *route, q *account
 	d.answerError(ctx, &engine.Error{Code: q.DenyCode, Message: message, RetryAfter: q.RetryAfter})
 }
 
-// rejectPlanted answers a planted 429: it refunds the charge and shows the quota window as used up. It returns false
-// for other planted errors.
-func (d *dataAPI) rejectPlanted(ctx *fasthttp.RequestCtx, r *route, admission *account.Admission, err *engine.Error) bool {
-	if status, _ := encode.Status(err.Code); status != fasthttp.StatusTooManyRequests {
-		return false
-	}
-	if admission.Admitted {
-		d.config.Admitter.Refund(*admission)
-		admission.Admitted = false
-	}
-	admission.DenyCode, admission.RetryAfter = err.Code, max(err.RetryAfter, time.Second)
-	window := &admission.Minute
-	if err.Code == engine.CodeQuotaExceeded {
-		window = &admission.Day
-	}
-	window.Remaining, window.Reset = 0, d.config.Clock().Add(admission.RetryAfter)
-	d.rejectOverLimit(ctx, r, &admission.QuotaResult)
-	return true
-}
-
 // finishAdmission refunds the charge after a 5xx, and adds the rate-limit headers unless writeHead did. It must be
 // deferred, because it also answers 500 after a panic.
 func (d *dataAPI) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
@@ -192,10 +168,6 @@ func (d *dataAPI) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 
 // answerData parses the parameters of an admitted request and answers it.
 func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
-	if err := d.plantedError(ctx); err != nil {
-		d.answerError(ctx, err)
-		return
-	}
 	a.repanic()
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
 	var ifNoneMatch [][]byte
@@ -299,20 +271,22 @@ func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*en
 	return page, template, nil
 }
 
-func (d *dataAPI) currencies(_ *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	page, err := d.config.Service.Currencies()
+// pageBody returns a page in the encoded form f, for route.page. err is the error of the query for the page.
+func pageBody[T any](page *engine.Page[T], err error, f bodyForm, now requestTime, encode func(*engine.Page[T], requestTime) rendered.Encoded) (*rendered.Body, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt, nil
+	return renderedPage(&page.Rendered, f, now, func() rendered.Encoded { return encode(page, now) }), page.ChangesAt, nil
+}
+
+func (d *dataAPI) currencies(_ *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
+	page, err := d.config.Service.Currencies()
+	return pageBody(page, err, formList, now, currenciesBody)
 }
 
 func (d *dataAPI) institutions(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return institutionsBody(page, now) }), page.ChangesAt, nil
+	return pageBody(page, err, formList, now, institutionsBody)
 }
 
 func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
@@ -325,24 +299,18 @@ func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body,
 
 func (d *dataAPI) rates(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return ratesBody(page, "", now) }), page.ChangesAt, nil
+	return pageBody(page, err, formList, now, ratesBody)
 }
 
 func (d *dataAPI) best(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, false))
-	if err != nil {
-		return nil, time.Time{}, err
+	if q.Operation == engine.Buy {
+		return pageBody(page, err, formBestBuy, now, bestToBuyBody)
 	}
-	return renderedPage(&page.Rendered, bestForm(q.Operation), now, func() rendered.Encoded { return ratesBody(page, q.Operation, now) }), page.ChangesAt, nil
+	return pageBody(page, err, formBestSell, now, bestToSellBody)
 }
 
 func (d *dataAPI) history(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return renderedPage(&page.Rendered, formList, now, func() rendered.Encoded { return historyBody(page, now) }), page.ChangesAt, nil
+	return pageBody(page, err, formList, now, historyBody)
 }

@@ -228,15 +228,6 @@ func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
 }
 
-// plantedError returns the error of Plant for a request, or nil.
-func (w *responder) plantedError(ctx *fasthttp.RequestCtx) *engine.Error {
-	if w.config.Harness == nil {
-		return nil
-	}
-	err, _ := ctx.UserValue(plantedKey).(*engine.Error)
-	return err
-}
-
 // writeHead sets the header lines of a 200 or 304.
 func (w *responder) writeHead(ctx *fasthttp.RequestCtx, a *requestState) {
 	var room [headBufferBytes]byte

@@ -389,6 +389,10 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	}
 	if found, ok := byPath(s.paths, path); ok {
 		a.route = found.routeID
+		if planted, _ := ctx.UserValue(plantedKey).(*engine.Error); planted != nil && s.config.Harness != nil {
+			s.answerError(ctx, planted)
+			return
+		}
 		found.answer(ctx, a)
 		return
 	}
@@ -495,7 +499,6 @@ type Harness struct {
 // plantedKey is the name of the fasthttp user value in which Plant stores its error. A string name does not allocate.
 const plantedKey = "planted"
 
-// Plant makes the server answer a request with err instead of calling the operation, after the checks of route, method
-// and authentication. A planted 429 does not count against the quota, and its rate-limit headers say that no requests
-// remain. Without a Harness, Plant has no effect.
+// Plant makes the server answer a request for one of its paths with err. Such a request does not count against a quota.
+// Without a Harness, Plant has no effect.
 func Plant(ctx *fasthttp.RequestCtx, err *engine.Error) { ctx.SetUserValue(plantedKey, err) }

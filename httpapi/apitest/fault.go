@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi"
 	"github.com/tasard/tasard/httpapi/internal/encode"
 )
@@ -176,14 +177,30 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			case <-c.ended:
 			}
 		}
-		if err := fault.error(); err != nil {
+		err := fault.error()
+		if err != nil {
 			httpapi.Plant(ctx, err)
 		}
 		next(ctx)
+		if fault.Status == http.StatusTooManyRequests && n.config.limits {
+			n.showUsedUp(&ctx.Response.Header, err)
+		}
 		if fault.Drop && ok {
 			_ = c.Close() // before the response is written
 		}
 	}
+}
+
+// showUsedUp sets the rate-limit headers of a planted 429, as if nothing of a quota remained.
+func (n *Node) showUsedUp(header *fasthttp.ResponseHeader, err *engine.Error) {
+	limit := cmp.Or(n.config.quota.Minute, account.MinuteLimitDefault)
+	if err.Code == engine.CodeQuotaExceeded {
+		limit = cmp.Or(n.config.quota.Day, account.DayLimitDefault)
+	}
+	reset := n.Clock.Now().Add(max(err.RetryAfter, time.Second) + time.Second - 1)
+	header.Set("X-RateLimit-Limit", strconv.Itoa(limit))
+	header.Set("X-RateLimit-Remaining", "0")
+	header.Set("X-RateLimit-Reset", strconv.FormatInt(reset.Unix(), 10))
 }
 
 // ParseFault parses a fault in one of the forms STATUS and STATUS@ROUTE, such as 503@/v1/rates/best.

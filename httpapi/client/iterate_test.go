@@ -35,7 +35,7 @@ func TestIterate(t *testing.T) {
 		{0, 0, 0, 9999, 0, 1}, {450, 0, 0, 9999, 450, 3}, {400, 0, 0, 9999, 400, 2}, {450, 449, 0, 9999, 1, 1}, {10, 0, 3, 9999, 10, 4}, {10, 0, 3, 4, 4, 2}, {10, 0, 3, 3, 3, 1},
 	} {
 		s := &fakeTransport{responders: []responder{servePages(c.items, sameCursor)}}
-		all := newTestClient(t, s).AllHistory(t.Context(), HistoryQuery{Filter: Filter{Cursor: c.cursor, Limit: c.limit}})
+		all := newTestClient(t, s).AllRates(t.Context(), Filter{Cursor: c.cursor, Limit: c.limit})
 		for range 2 { // it can be repeated
 			s.requests = nil
 			seen := 0
@@ -62,7 +62,7 @@ func TestIterate_Ends(t *testing.T) {
 	} {
 		s := &fakeTransport{responders: answers}
 		items, last := 0, error(nil)
-		for _, err := range newTestClient(t, s).AllHistory(t.Context(), HistoryQuery{Filter: Filter{Limit: 4}}) {
+		for _, err := range newTestClient(t, s).AllRates(t.Context(), Filter{Limit: 4}) {
 			if last != nil {
 				t.Errorf("%s: the walk goes on behind its error", name)
 			}

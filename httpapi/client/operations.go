@@ -125,49 +125,22 @@ func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion]
 	return get[*Page[Conversion]](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }
 
-// pageLimitMax is the maximum number of items of a page. It is the default of all iterators, because each page counts
+// pageLimitMax is the maximum number of items of a page. It is the default of iterators, because each page counts
 // as a request against the quota.
 const pageLimitMax = 200
 
-// AllInstitutions iterates over all active institutions.
-//
-// All iterators of this package end after an error; the last pair is then a zero item and the error. They request one
-// page after the other. If the list changes in between, an item may occur twice or not at all. A node returns at most
-// 100,200 items of a list; beyond that the iteration ends with an error.
-func (c *Client) AllInstitutions(ctx context.Context, q Filter) iter.Seq2[Institution, error] {
-	return iterate(q, func(f Filter) (*Page[Institution], error) { return c.Institutions(ctx, f) })
-}
-
-// AllRates iterates over the rates selected by a filter.
+// AllRates iterates over the rates selected by a filter, like All.
 func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] {
-	return iterate(q, func(f Filter) (*Page[Rate], error) { return c.Rates(ctx, f) })
+	return All(q, func(f Filter) (*Page[Rate], error) { return c.Rates(ctx, f) })
 }
 
-// AllBest iterates over a ranking: the current commercial rates, the best for the caller first.
-func (c *Client) AllBest(ctx context.Context, q BestQuery) iter.Seq2[Rate, error] {
-	return iterate(q.Filter, func(f Filter) (*Page[Rate], error) {
-		ranking, err := c.Best(ctx, BestQuery{f, q.Operation})
-		if err != nil {
-			return nil, err
-		}
-		return &ranking.Page, nil
-	})
-}
-
-// AllHistory iterates over the daily rates of a range of days, oldest first.
-func (c *Client) AllHistory(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryEntry, error] {
-	return iterate(q.Filter, func(f Filter) (*Page[HistoryEntry], error) { return c.History(ctx, HistoryQuery{f, q.From, q.To}) })
-}
-
-// AllConversions iterates over the conversions of an amount, the best for the caller first.
-func (c *Client) AllConversions(ctx context.Context, q ConvertQuery) iter.Seq2[Conversion, error] {
-	return iterate(q.Filter, func(f Filter) (*Page[Conversion], error) {
-		return c.Convert(ctx, ConvertQuery{f, q.Operation, q.Amount})
-	})
-}
-
-// iterate returns an iterator over the items of all pages from a cursor on.
-func iterate[T any](f Filter, page func(Filter) (*Page[T], error)) iter.Seq2[T, error] {
+// All iterates over the items of all pages of a list, from f.Cursor on. page requests one of them, for example with
+// Client.History.
+//
+// An iterator ends after an error; the last pair is then a zero item and the error. It requests one page after the
+// other. If the list changes in between, an item may occur twice or not at all. A node returns at most 100,200 items of
+// a list; beyond that the iteration ends with an error.
+func All[T any](f Filter, page func(Filter) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		f, zero := f, *new(T) // its own copy: an iterator can be used again
 		for f.Limit = cmp.Or(f.Limit, pageLimitMax); ; {

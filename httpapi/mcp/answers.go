@@ -195,7 +195,9 @@ func summary(list []client.Currency) string {
 func (s *Server) institutions(ctx context.Context, in *arguments) (result, error) {
 	var text strings.Builder
 	list := []client.Institution{}
-	for i, err := range s.client.AllInstitutions(ctx, client.Filter{Currency: in.Currency}) {
+	for i, err := range client.All(client.Filter{Currency: in.Currency}, func(f client.Filter) (*client.Page[client.Institution], error) {
+		return s.client.Institutions(ctx, f)
+	}) {
 		if err != nil {
 			return result{}, err
 		}

@@ -20,7 +20,7 @@ func TestGolden_Pages(t *testing.T) {
 	hash := regexp.MustCompile(`\.[0-9a-f]{16}\.`)
 	w := newFakeService(t)
 	h := serve(w.config())
-	for _, path := range append(inBothLanguages(publicPaths()), "/institutions/gone", "/en/institutions/%3Cscript%3E", "/robots.txt", "/sitemap.xml",
+	for _, path := range append(inBothLanguages(publicPaths()), "/institutions/gone", "/en/institutions/%3Cscript%3E", "/robots.txt",
 		"/embed/usd", "/en/embed/htg", "/manifest.webmanifest") {
 		name := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9,.]+`).ReplaceAllString(path, "-"), "-")
 		if name == "" {

@@ -22,7 +22,7 @@ type Config struct {
 	Catalogue *engine.Catalogue
 	Clock     func() time.Time
 	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links and examples begin with it.
-	// If it is "", links are relative and there is no sitemap.
+	// If it is "", links are relative.
 	PublicURL string
 	Secure    bool         // browsers use https; New sets it if PublicURL is https
 	Logger    *slog.Logger // nil means no log
@@ -73,9 +73,6 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	p.registerShort(mux)
 	f.handle(mux, http.MethodGet, "/robots.txt", p.showRobots)
 	f.handle(mux, http.MethodGet, "/favicon.ico", p.showIcon)
-	if f.config.PublicURL != "" {
-		f.handle(mux, http.MethodGet, "/sitemap.xml", p.showSitemap)
-	}
 }
 
 // registerShort adds short paths: /usd for a currency's rates, /popular for an institution. Other pages and currencies

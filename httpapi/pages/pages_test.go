@@ -5,17 +5,13 @@ import (
 	"compress/gzip"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/pages"
@@ -169,48 +165,6 @@ func TestPages_Assets(t *testing.T) {
 		}
 	}()
 	p.Frame().Asset("other.js")
-}
-
-func between(t testing.TB, text, after, before string) string {
-	_, rest, ok := strings.Cut(text, after)
-	middle, _, end := strings.Cut(rest, before)
-	if !ok || !end {
-		t.Fatalf("%q is missing", after)
-	}
-	return middle
-}
-
-// TestPages_S8 compares the amounts with exact arithmetic, rounded half up once.
-func TestPages_S8(t *testing.T) {
-	w := newFakeService(t)
-	h := serve(w.config())
-	check := func(t testing.TB, amount, typed string) {
-		w.now = w.now.Add(time.Second)
-		answer := get(t, h, "/?amount="+url.QueryEscape(typed))
-		text := answer.Body.String()
-		foreign, ok := new(big.Rat).SetString(amount)
-		if answer.Code != http.StatusOK || !ok {
-			t.Fatalf("amount %s: %d", typed, answer.Code)
-		}
-		for rate, units := range map[string]string{"59.3": "5930000000", "59.60": "5960000000"} {
-			side, _ := new(big.Rat).SetString(rate)
-			cents := new(big.Rat).Mul(new(big.Rat).Mul(foreign, side), big.NewRat(100, 1))
-			cents.Add(cents, big.NewRat(1, 2))
-			whole := new(big.Int).Quo(cents.Num(), cents.Denom())
-			want := new(big.Rat).SetFrac(whole, big.NewInt(100)).FloatString(2) // hundredths of a unit
-			if got := strings.ReplaceAll(between(t, text, `class="total">RD$&nbsp;<span data-total="`+units+`">`, "<"), ",", ""); got != want {
-				t.Fatalf("%s at %s is %s, want %s", typed, rate, got, want)
-			}
-		}
-	}
-	for _, amount := range []string{"0", "0.01", "2.05", "0.25", "999999999999.99", "1"} {
-		check(t, amount, amount)
-	}
-	check(t, "1234567.8", "1,234,567.8")
-	rapid.Check(t, func(rt *rapid.T) {
-		amount := rapid.StringMatching(`[0-9]{1,12}([.][0-9]{1,2})?`).Draw(rt, "amount")
-		check(t, amount, amount)
-	})
 }
 
 // FuzzQuestion checks that the page of any query is valid HTML without injected text.

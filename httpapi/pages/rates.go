@@ -189,6 +189,6 @@ func referenceSection(rates []*engine.Rate, l *Localizer) Node {
 				Dd(l.T("side.compra"), Text(" "), Strong(Text(sideOrDash(rate.Buy))), Text(" · "), l.T("side.venta"), Text(" "), Strong(Text(sideOrDash(rate.Sell))),
 					l.provenanceBehind(rate, Group{
 						If(!rate.EffectiveDate.IsZero(), Group{l.T("rate.effective", l.Date(rate.EffectiveDate)), Text(" · ")}),
-						l.T("rates.updated"), Text(" "), l.Since(rate.LastCheckedAt, Title(l.Instant(rate.LastCheckedAt)))}, nil)))
+						l.T("rates.updated"), Text(" "), l.Time(rate.LastCheckedAt)}, nil)))
 		})))
 }

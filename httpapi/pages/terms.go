@@ -1,10 +1,7 @@
 package pages
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/xml"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -49,11 +46,7 @@ func (p *Pages) openSources(l *Localizer) Node {
 
 // showRobots serves robots.txt, which excludes crawlers from the API and the account pages.
 func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
-	text := "User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"
-	if p.frame.config.PublicURL != "" {
-		text += "Sitemap: " + p.frame.config.PublicURL + "/sitemap.xml\n"
-	}
-	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte(text))
+	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"))
 }
 
 func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
@@ -65,25 +58,4 @@ func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string,
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(plainCacheDuration))
 	p.frame.send(w, r, body)
-}
-
-// showSitemap serves a sitemap (sitemaps.org) of the pages in both languages. Ids of institutions need no escaping.
-func (p *Pages) showSitemap(w http.ResponseWriter, r *Request) {
-	items, err := p.institutions()
-	if err != nil {
-		p.frame.Fail(w, r, err)
-		return
-	}
-	pages := []string{"/", "/institutions", "/docs", "/terms"}
-	for i := range items {
-		pages = append(pages, "/institutions/"+items[i].ID)
-	}
-	text := bytes.NewBufferString(xml.Header + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n")
-	for _, page := range pages {
-		for _, language := range Languages() { // the pages name the languages
-			fmt.Fprintf(text, "<url><loc>%s</loc></url>\n", p.frame.config.PublicURL+language.Path(page))
-		}
-	}
-	text.WriteString("</urlset>\n")
-	p.sendPlain(w, r, "application/xml; charset=utf-8", text.Bytes())
 }

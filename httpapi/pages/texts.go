@@ -11,8 +11,6 @@ import (
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
-
-	"github.com/tasard/tasard/engine"
 )
 
 //go:embed frame
@@ -75,31 +73,9 @@ func (l *Localizer) Count(key string, n int) string {
 	return l.Str(key+".many", n)
 }
 
-// Ago formats the time since t in minutes, hours or days, rounded down; from a week on it is the date.
-func (l *Localizer) Ago(t time.Time) string {
-	const day = 24 * time.Hour
-	switch elapsed := l.now.Sub(t); {
-	case elapsed < time.Minute:
-		return l.Str("ago.now")
-	case elapsed < time.Hour:
-		return l.Count("ago.minutes", int(elapsed/time.Minute))
-	case elapsed < day:
-		return l.Count("ago.hours", int(elapsed/time.Hour))
-	case elapsed >= 7*day:
-		return l.Date(engine.DateOf(t))
-	default:
-		return l.Count("ago.days", int(elapsed/day))
-	}
-}
-
 // Time returns a time element with the day and time of day in Santo Domingo.
 func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Instant(at)))
-}
-
-// Since returns a time element that shows the time since a time.
-func (l *Localizer) Since(at time.Time, attributes ...Node) Node {
-	return Time(DateTime(rfc3339(at)), Group(attributes), Text(l.Ago(at)))
 }
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -63,7 +63,7 @@ func (v *pageContext) keyFacts(key *account.KeyRecord) Node {
 	case key.Active() && key.LastUsed.IsZero():
 		badge, detail = tag("tag good", "home.active"), Group{l.T("home.unused")}
 	case key.Active():
-		badge, detail = tag("tag good", "home.active"), Group{l.T("home.used"), Text(" "), l.Since(key.LastUsed)}
+		badge, detail = tag("tag good", "home.active"), Group{l.T("home.used"), Text(" "), l.Time(key.LastUsed)}
 	}
 	return Group{
 		P(Class("name"), Text(labelOf(key)), badge),
