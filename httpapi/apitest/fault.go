@@ -191,7 +191,7 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// showUsedUp sets the rate-limit headers of a planted 429, as if nothing of a quota remained.
+// showUsedUp sets the rate-limit headers of a planted 429, as if a quota were used up.
 func (n *Node) showUsedUp(header *fasthttp.ResponseHeader, err *engine.Error) {
 	limit := cmp.Or(n.config.quota.Minute, account.MinuteLimitDefault)
 	if err.Code == engine.CodeQuotaExceeded {
