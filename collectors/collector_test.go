@@ -370,42 +370,6 @@ func TestHealth_Repeated(t *testing.T) {
 	})
 }
 
-// TestFrozen calls a source frozen that says the same for a month, at once when its own date tells, and no other.
-func TestFrozen(t *testing.T) {
-	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
-		same, moving, dated := usdSource("same", "popular"), usdSource("moving", "bhd"), usdSource("dated", "bcrd")
-		w.sites["same"] = servePages(0, "bhd USD 58 59\npopular USD 58 59")
-		w.sites["moving"] = func(context.Context, int) (string, error) {
-			return fmt.Sprintf("bhd USD 58.%02d 59", w.now().Day()), nil
-		}
-		w.sites["dated"] = servePages(0, "bcrd USD 54.10 54.60 2022-07-19")
-		n := w.run(w.config(same, moving, dated))
-		w.advanceTo(w.start.Add(20 * 24 * time.Hour))
-		w.sites["same"] = servePages(0, "popular USD 58 59\nbhd USD 58 59") // another order has the same values
-		if h := n.health("dated").Baseline; !h.Frozen() || !h.UnchangedSince().Equal(santoDomingo(2022, 7, 19, 23, 59, 59)) {
-			t.Errorf("a source with an old date: %+v", h)
-		}
-		if n.health("same").Baseline.Frozen() {
-			t.Errorf("after twenty days: %+v", n.health("same"))
-		}
-		w.advanceTo(w.start.Add(31 * 24 * time.Hour))
-		if h := n.health("same").Baseline; !h.Frozen() || h.UnchangedSince().Sub(w.start) > time.Minute {
-			t.Errorf("after thirty-one days: %+v", h)
-		}
-		if h := n.health("moving").Baseline; h.Frozen() || w.now().Sub(h.UnchangedSince()) > 24*time.Hour {
-			t.Errorf("a source that moves: %+v", h)
-		}
-		if logged := strings.Count(w.log.String(), "has not changed for a long time"); logged != 2 {
-			t.Errorf("logged %d times, want once for each of two:\n%s", logged, w.log)
-		}
-		w.sites["same"] = servePages(0, "popular USD 58.10 59")
-		w.advanceTo(w.start.Add(32 * 24 * time.Hour))
-		if h := n.health("same").Baseline; h.Frozen() {
-			t.Errorf("after it moved: %+v", h)
-		}
-	})
-}
-
 func TestS15_SourcesFailing(t *testing.T) {
 	now := time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
 	c := New(Config{Clock: func() time.Time { return now }})

@@ -50,21 +50,6 @@ func TestFetch_Document(t *testing.T) {
 	})
 }
 
-func TestFetch_Methods(t *testing.T) {
-	tests := map[source.Method]string{
-		source.HTMLRows: "text/html", source.JSONFields: "application/json", source.JSONRows: "application/json",
-		source.TextRegex: "text/plain", source.XLSXRows: "spreadsheetml",
-	}
-	for method, want := range tests {
-		if got := accept(method, true); !strings.Contains(got, want) {
-			t.Errorf("%s: got %q, want %s in it", method, got, want)
-		}
-		if got := accept(method, false); !strings.HasPrefix(got, "text/html") {
-			t.Errorf("a step towards %s: got %q, want a page", method, got)
-		}
-	}
-}
-
 func TestFetch_Statuses(t *testing.T) {
 	const challenge = `<html><script src="/_Incapsula_Resource?SWJIYLWA=1"></script></html>`
 	tests := []struct {
@@ -229,26 +214,6 @@ func TestFetch_Ended(t *testing.T) {
 			t.Errorf("got %v after %v, want network at once, because of the context", err, clock().Sub(began))
 		}
 	})
-}
-
-// TestFetch_FaultsOfOurOwn: faults of the caller are Internal, and send no request.
-func TestFetch_FaultsOfOurOwn(t *testing.T) {
-	w := newTestNetwork(t)
-	wantFailure(t, w.client(), get("https://example.do/%zz"), source.Internal)
-	if len(w.dialed) > 0 {
-		t.Errorf("dialed %q", w.dialed)
-	}
-	got := Config{Clock: clock}.withDefaults()
-	if got.RequestTimeout != 12*time.Second || got.FetchTimeout != 30*time.Second || got.Pause != 500*time.Millisecond ||
-		!strings.HasPrefix(got.UserAgent, "Mozilla/5.0 (compatible; tasard; +https://") {
-		t.Errorf("the defaults are %+v", got)
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("New takes a Config without a Clock")
-		}
-	}()
-	New(Config{})
 }
 
 // TestTLS_CAFile: a server that forgets its intermediate is believed with the file, and only by its own source.

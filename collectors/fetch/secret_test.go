@@ -216,15 +216,6 @@ func TestOAuth2_Lifetimes(t *testing.T) {
 	}
 }
 
-// A slow endpoint is a timeout, and leaves no request behind.
-func TestOAuth2_Slow(t *testing.T) {
-	g, now := newGateway(t), clock()
-	g.token = func(_ http.ResponseWriter, r *http.Request, _ int) { _ = r.ParseForm(); <-r.Context().Done() } // net/http notices the end after the body
-	c := secretClient(t, g, goodSecrets(), &now)
-	c.config.RequestTimeout, c.config.FetchTimeout = 50*time.Millisecond, 100*time.Millisecond
-	wantNoSecret(t, wantFailure(t, c, oauthSource(), source.Timeout, "/oauth2/token"))
-}
-
 // Neither a secret nor a token follows a redirect, to whatever host.
 func TestSecrets_NoRedirects(t *testing.T) {
 	var mu sync.Mutex

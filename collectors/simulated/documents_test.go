@@ -1,41 +1,11 @@
 package simulated
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
 )
-
-// TestFaults_Show wants each fault that changes documents to be seen in the bytes of every source that can have it.
-func TestFaults_Show(t *testing.T) {
-	site := publishedSite()
-	changed := map[Fault]int{}
-	for _, d := range enabled() {
-		good := site.Document(d.ID, 0)
-		for _, fault := range Faults() {
-			must(t, site.SetFault("demo-"+d.ID, fault))
-			if !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
-				changed[fault]++
-			}
-			must(t, site.SetFault(d.ID, ""))
-		}
-		if !bytes.Equal(site.Document(d.ID, 0).Body, good.Body) {
-			t.Errorf("%s is not mended", d.ID)
-		}
-	}
-	all := len(enabled())
-	t.Logf("%v of %d sources", changed, all)
-	for fault, most := range map[Fault]int{ // sources that the fault cannot reach: one side, one currency, workbooks
-		Zeros: 0, LostDecimal: 0, DecimalComma: 0, Footnote: 0, NotAvailable: 0, WrongCurrency: 0, Layout: 2, Challenge: 0, Forbidden: 0,
-		EmptyBody: 0, Half: 0, ErrorPage: 0, Swapped: 2, SameTwice: 2, MissingSide: 4, Reordered: all - 8,
-	} {
-		if changed[fault] < all-most {
-			t.Errorf("%s changes %d of %d sources, want %d", fault, changed[fault], all, all-most)
-		}
-	}
-}
 
 // TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the
 // definitions.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +24,6 @@ func days(seed uint64, count int) []engine.Refresh {
 	}
 	return all
 }
-
-var year = sync.OnceValue(func() []engine.Refresh { return days(1, 365) })
 
 func day(text string) engine.Date {
 	d, err := engine.ParseDate(text)
@@ -102,37 +98,4 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 	for _, refusal := range refused {
 		t.Errorf("%s %s %+v", refusal.Reason, refusal.Detail, refusal.Observation)
 	}
-}
-
-// TestMarketIsAlive wants what a demonstration has to show: prices that move, and sides that are missing.
-func TestMarketIsAlive(t *testing.T) {
-	values, changed, oneSided := map[string]string{}, map[string]int{}, 0
-	seen := map[string]bool{}
-	quotes := 0
-	for _, refresh := range year() {
-		if !refresh.Complete {
-			t.Fatalf("%s is not complete at %s", refresh.SourceID, refresh.ObservedAt)
-		}
-		for _, o := range refresh.Observations {
-			quotes++
-			seen[o.InstitutionID] = true
-			key := strings.Join([]string{o.InstitutionID, o.Currency, string(o.Channel), string(o.Kind)}, ":")
-			if value := o.Buy + "/" + o.Sell; values[key] != value {
-				values[key] = value
-				changed[key]++
-			}
-			if o.Kind == engine.Commercial && o.Buy != "" != (o.Sell != "") {
-				oneSided++
-			}
-		}
-	}
-	for key, times := range changed {
-		if times < 20 {
-			t.Errorf("%s changed %d times in a year", key, times)
-		}
-	}
-	if len(seen) < 30 || oneSided*100 < quotes {
-		t.Errorf("%d institutions, %d of %d quotes have one side", len(seen), oneSided, quotes)
-	}
-	t.Logf("%d quotes of %d institutions, %d observations, %d with one side", len(changed), len(seen), quotes, oneSided)
 }

@@ -1,7 +1,6 @@
 package values
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -67,29 +66,6 @@ func TestT10_InvalidDates(t *testing.T) {
 	} {
 		if day, moment, err := ParseDate(c.text, c.form); err == nil {
 			t.Errorf("%s %q is %s %s, want an error", c.form, c.text, day, moment)
-		}
-	}
-}
-
-// Every day of some years comes back from every form, and no day that the calendar lacks.
-func TestT10_EveryDay(t *testing.T) {
-	names := []string{"", "ene", "feb", "mar", "abr", "may", "jun", "jul", "ago", "sep", "oct", "nov", "dic"}
-	for year := 2023; year <= 2024; year++ {
-		for month := 1; month <= 12; month++ {
-			for day := 1; day <= 31; day++ {
-				iso := fmt.Sprintf("%d-%02d-%02d", year, month, day)
-				want, _ := engine.ParseDate(iso) // zero where the calendar has no such day
-				for form, text := range map[DateForm]string{
-					ISODate: iso, DayTime: fmt.Sprintf("%02d/%02d/%d 23:59", day, month, year), Instant: fmt.Sprintf("%d-%s-%d 23:59", day, names[month], year),
-				} {
-					if got, _, err := ParseDate(text, form); got != want || (err == nil) != (want != 0) {
-						t.Fatalf("%s %q is %v, %v", form, text, got, err)
-					}
-				}
-				if got := DateOfCells(fmt.Sprint(year), names[month], fmt.Sprint(day)); got != want {
-					t.Fatalf("the cells of %s are %v", iso, got)
-				}
-			}
 		}
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -199,26 +197,6 @@ func TestDamaged(t *testing.T) {
 	} {
 		if all, err := contents(body); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %q, %v", name, all, err)
-		}
-	}
-}
-
-// A flipped bit or a missing end never makes another workbook, because of the checksums.
-func TestDamaged_Anywhere(t *testing.T) {
-	good := dollarFile(t)
-	whole, err := contents(good)
-	must(t, err)
-	chance := rand.New(rand.NewPCG(4, 1))
-	for range 150 {
-		flipped := slices.Clone(good)
-		flipped[chance.IntN(len(good))] ^= 1 << chance.IntN(8)
-		if all, err := contents(flipped); err == nil && !reflect.DeepEqual(all["Diaria"], whole["Diaria"]) && all["Diaria"] != nil {
-			t.Fatalf("a flipped bit reads as %q", all)
-		}
-	}
-	for at := 0; at < len(good); at += 128 {
-		if all, err := contents(good[:at]); err == nil && !reflect.DeepEqual(all, whole) {
-			t.Fatalf("cut at %d it reads as %q", at, all)
 		}
 	}
 }
