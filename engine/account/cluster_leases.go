@@ -9,23 +9,31 @@ import (
 )
 
 // A quota lease is a part of an account's daily quota. One node takes it with one event in the log and spends it in
-// memory. Monotonic time is ClockReading.Monotonic. Quota leases in a cluster follow three rules:
+// memory. A node asks the leader for a lease (NextLease); the leader decides its size (GrantLease) and writes it to the
+// log; the node has it when it applies that event (ApplyRemote). Monotonic time is ClockReading.Monotonic. Quota leases
+// in a cluster follow four rules:
 //
-//  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after NextLease has decided it, in
-//     wall clock time and in monotonic time.
+//  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after it asked for the lease, in wall
+//     clock time and in monotonic time.
 //  2. The newest Leased event (takes a lease) or Returned event (gives the rest of a lease back) of a node says how
 //     many requests the node admitted in the minute before, and how many it could spend from then on. From this event
 //     the other nodes calculate how many requests that node may have admitted.
 //  3. A node admits a request only if the limit of the minute is greater than this sum: its own requests of the last 60
 //     seconds, and all requests that the other nodes may have admitted.
+//  4. The time at which a node asked (Leased.Monotonic) is the number of the ask. The leader refuses an ask that is not
+//     newer than the node's newest event in the log, and a node accepts only the lease that it asked for last and still
+//     waits for. Otherwise an old event could replace a newer one, and rule 2 would be broken.
+//
+// What a node spends while it waits is a part of the unspent requests in its ask (Leased.Unspent), and is taken from
+// them when the lease arrives.
 //
 // Therefore any 60 seconds have at most as many requests as the limit. Proof: take all leases from which requests were
 // spent in those seconds. One of these leases is the last in the log, and its node had applied all the others. When
 // that node admitted its last request in those seconds, it counted its own requests and all requests that the other
 // nodes may have admitted.
 //
-// A node may decide a lease before it has applied an event that precedes the lease in the log. Such a lease is void,
-// and the caller must abort it (AbortLease). Therefore the leases of a day never exceed its quota.
+// The leader decides only when it has applied all events in the log, and its own earlier decision is in the log or
+// void. Therefore a lease counts from its decision, and the leases of a day never exceed its quota.
 const (
 	// LeaseSpan is the maximum time for spending a lease in a cluster.
 	LeaseSpan = time.Minute
@@ -74,6 +82,38 @@ func (a *Account) setNodeLease(lease LeaseState) {
 		a.nodeLeases = slices.Insert(a.nodeLeases, i, lease)
 	}
 }
+
+// GrantLease decides at the leader on a lease that a node asked for, also on the leader's own. ask is an event of the
+// node's NextLease. It returns the event to write to the log, or nil if nothing is left or a newer event of the node is
+// in the log. Every node, also this one, must then call ApplyRemote. Danger: the caller must first apply all events in
+// the log, and must not call it while an earlier lease or return of the account is being written.
+func (a *Account) GrantLease(ask *Leased, now ClockReading, policy QuotaPolicy) *Leased {
+	day := max(ask.Day, a.days.newest())
+	if !a.isNewestAsk(ask.Node, ask.Monotonic) || a.closedDay(day, policy) {
+		return nil
+	}
+	limits, grant := a.quota(policy), *ask
+	grant.Day = day
+	grant.Count = max(0, min(ask.Count, limits.Day-a.days.get(day).leased))
+	if others := a.nodeLeases.othersAdmittedMax(ask.Node, now.Monotonic); others > 0 {
+		grant.Count = min(grant.Count, fairShare(limits.Minute-ask.RecentAdmitted-others-ask.Unspent))
+	}
+	if grant.Count+grant.Unspent+grant.Refunded == 0 {
+		return nil
+	}
+	return &grant
+}
+
+// GrantReturn reports whether the leader may write a return that a node asked for to the log. The same conditions apply
+// as for GrantLease.
+func (a *Account) GrantReturn(ask *Returned) bool { return a.isNewestAsk(ask.Node, ask.Monotonic) }
+
+func (a *Account) isNewestAsk(node engine.NodeID, asked time.Duration) bool {
+	return asked > a.nodeLeases.of(node).asked
+}
+
+// fairShare returns how many of the minute's remaining requests one node may lease while other nodes have leases.
+func fairShare(left int) int { return (max(0, left) + 1) / 2 }
 
 // nodeLeases are the leases of all nodes of a cluster, sorted by node.
 type nodeLeases []LeaseState
@@ -153,22 +193,25 @@ func (a *Account) leftBy(now, later time.Duration) int {
 	return sum
 }
 
-// ApplyRemote changes the account by an event of another process: another node, or this node before a restart. now is
-// the time of its arrival. Decisions of this process that are not in the log yet were made without that event. The
-// caller must abort them (AbortLease, AbortKey, AbortReturn) and decide again. A replay calls Apply for all events, and
-// then Resume.
+// ApplyRemote changes the account by an event of the log that another process may have decided. now is the time of its
+// arrival. In a cluster this node's own leases and returns arrive here too. A lease that this node no longer waits for
+// (AbortLease) counts as spent. A replay calls Apply for all events, and then Resume.
 func (a *Account) ApplyRemote(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *KeyCreated:
 		a.keys.add(e.Key)
 	case *Leased:
+		if e.Node == a.node && a.leasePending && e.Monotonic == a.leaseAskedAt {
+			a.applyLease(e)
+			return
+		}
 		if count := a.days.getOrCreate(e.Day); count != nil {
 			count.leased += e.Count - int(count.granted)
 			count.spent += e.Count - int(count.granted)
 			count.granted = 0
 		}
 		a.setNodeLease(LeaseState{
-			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded,
+			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic,
 		})
 		a.keys.setUses(KeyUse{e.KeyID, e.At})
 	case *Returned:
@@ -177,7 +220,10 @@ func (a *Account) ApplyRemote(event Event, now ClockReading) {
 			count.leased -= unspent
 			count.spent = max(0, count.spent-unspent)
 		}
-		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted})
+		if e.Node == a.node {
+			a.tokens().returnPending = false
+		}
+		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, asked: e.Monotonic})
 		a.keys.setUses(e.Uses...)
 	default:
 		a.Apply(event)

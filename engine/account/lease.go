@@ -81,7 +81,7 @@ func (a *Account) applyReturn(e *Returned) {
 	}
 	if e.Node != 0 {
 		a.tokens().returnPending = false
-		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted})
+		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, asked: e.Monotonic})
 	} else {
 		a.leases, a.nodeLeases = nil, nil
 		if e.RecentAdmitted > 0 {
@@ -167,7 +167,8 @@ func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Lease
 	return &lease
 }
 
-// AbortLease must be called if NextLease's event will not become durable.
+// AbortLease must be called if NextLease's event will not become durable. A node of a cluster also calls it if it no
+// longer waits for the lease, although the event may still become durable.
 func (a *Account) AbortLease() {
 	a.leasePending = false
 	if t := a.ownTokens; t != nil {

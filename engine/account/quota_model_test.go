@@ -8,15 +8,19 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, a log that
-// refuses an event decided without the one before it, slow delivery, partitions, crashes and restarts. It checks what
-// callers of all nodes saw against the limits.
+// quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, a leader that
+// alone writes to the log, asks that arrive late or never or in another order, slow delivery, partitions, crashes and
+// restarts. It checks what callers of all nodes saw against the limits.
 type quotaModel struct {
 	model
-	bug    quotaBug
-	policy QuotaPolicy
-	log    []quotaRecord
-	nodes  []*quotaNode
+	bug      quotaBug
+	policy   QuotaPolicy
+	log      []quotaRecord
+	nodes    []*quotaNode
+	leader   *quotaNode
+	asks     []quotaAsk   // sent, in a cluster
+	proposed *quotaRecord // decided by the leader, and perhaps lost with it
+	taken    map[engine.Date]int
 
 	granted   []quotaAdmission
 	charged   map[engine.Date]int
@@ -30,16 +34,23 @@ type quotaBug struct {
 	before    func(*Account)
 	admit     func(*Account, ClockReading, QuotaPolicy) (QuotaResult, bool)
 	offered   func(Event)
-	arrives   func(Event, ClockReading) ClockReading
+	arrives   func(n *quotaNode, event Event, apply func(ClockReading))
 	resumed   func(*Account)
 	ungranted bool // a restart forgets the grants
 	forgetful bool // leases are granted and not logged
+	refunds   bool // what was admitted before a lease is spent again without an event
+	noBarrier bool // a leader decides before it has applied the log
 }
 
-// quotaRecord is an event of the log and the process that decided it.
+// quotaAsk is a lease or a return on its way to the leader.
+type quotaAsk struct {
+	event    Event
+	from, to *quotaNode
+}
+
+// quotaRecord is an event of the log.
 type quotaRecord struct {
 	event Event
-	run   int
 	lost  bool // planted: no replay sees it
 }
 
@@ -84,7 +95,7 @@ func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 	starts := []string{"2026-06-17T16:00:00Z", "2026-06-17T03:58:50Z", "2000-10-29T05:59:00Z", "2000-12-03T05:30:00Z"}
 	m := &quotaModel{
 		model: model{pick: pick, only: bug.only, single: single, counts: map[string]int{}}, bug: bug,
-		charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, leased: map[engine.Date]bool{},
+		charged: map[engine.Date]int{}, forfeited: map[engine.Date]int{}, taken: map[engine.Date]int{}, leased: map[engine.Date]bool{},
 	}
 	count := 1
 	if single {
@@ -108,6 +119,7 @@ func newQuotaModel(pick func(int) int, single bool, bug quotaBug) *quotaModel {
 		}
 		n.begin(m.replay(nil, 0, n.place), origin)
 	}
+	m.leader = m.nodes[0]
 	return m
 }
 
@@ -128,7 +140,8 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 // begin starts a process with a replayed account.
 func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	m := n.model
-	n.start(origin)
+	n.start(origin + time.Duration((m.runs+1)*when(!m.single))*time.Microsecond)                        // no two processes of a node ask at one time
+	m.asks = slices.DeleteFunc(m.asks, func(ask quotaAsk) bool { return ask.from == n || ask.to == n }) // its connections end
 	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account, n.mayCost = nil, 0, 0, 0, 0, account, map[engine.Date][2]int{}
 	for i := range m.log[:n.place] {
 		n.recordDay(&m.log[i])
@@ -312,6 +325,10 @@ func (n *quotaNode) offer(event Event) {
 		n.model.bug.offered(event)
 	}
 	n.flight = append(n.flight, event)
+	if !n.model.single {
+		n.model.real++ // no two asks of a node at one time
+		n.model.asks = append(n.model.asks, quotaAsk{event, n, n.model.leader})
+	}
 }
 
 func (n *quotaNode) request() {
@@ -331,19 +348,148 @@ func (n *quotaNode) serve() {
 	}
 }
 
-// commit appends the proposed event to the log, unless another event came first.
+// commit appends the decided events of a single node to the log. In a cluster the leader decides on the node's asks.
 func (n *quotaNode) commit() {
 	m := n.model
-	if n.partitioned || n.place+n.landed < len(m.log) {
+	if !m.single {
+		for i := 0; i < len(m.asks) && m.fault == ""; {
+			if m.asks[i].from != n || !m.decide(i) {
+				i++
+			}
+		}
+		return
+	}
+	if n.place+n.landed < len(m.log) {
 		return
 	}
 	for _, event := range n.flight[n.landed:] {
-		m.log = append(m.log, quotaRecord{event, n.run, m.bug.forgetful && isLease(event)})
+		m.log = append(m.log, quotaRecord{event, m.bug.forgetful && isLease(event)})
 		if lease, is := event.(*Leased); is {
 			m.leased[lease.Day] = true
 		}
 	}
 	n.landed = len(n.flight)
+}
+
+// decide brings an ask to the node that led when it was sent; false when it is still on its way.
+func (m *quotaModel) decide(i int) bool {
+	ask, l := m.asks[i], m.leader
+	if ask.to.partitioned || ask.from.partitioned {
+		return false
+	}
+	if ask.to == l && !m.bug.noBarrier {
+		m.append(true)
+		l.deliver(len(m.log))
+	}
+	if i = slices.Index(m.asks, ask); i < 0 || m.fault != "" {
+		return true // a lease that was applied before it has moved it
+	}
+	m.asks = slices.Delete(m.asks, i, i+1)
+	granted := Event(nil)
+	switch e := ask.event.(type) {
+	case *Leased:
+		if grant := l.account.GrantLease(e, l.now(), m.policy); ask.to == l && grant != nil {
+			granted = grant
+		}
+	case *Returned:
+		if ask.to == l && l.account.GrantReturn(e) {
+			granted = e
+		}
+	}
+	if granted == nil {
+		ask.from.abort(ask.event)
+		return true
+	}
+	m.append(true)
+	m.proposed = &quotaRecord{event: granted}
+	m.append(false)
+	return true
+}
+
+// append writes the leader's last decision to the log. It may wait, so that the leader can be lost with it.
+func (m *quotaModel) append(now bool) {
+	if m.proposed == nil || !now && m.pick(4) == 3 {
+		return
+	}
+	m.log = append(m.log, *m.proposed)
+	switch e := m.proposed.event.(type) {
+	case *Leased:
+		if m.taken[e.Day] += e.Count; m.taken[e.Day] > m.policy.DefaultQuota.Day {
+			m.fail("%d leased on %s", m.taken[e.Day], e.Day)
+		}
+	case *Returned:
+		m.taken[e.Day] -= e.Unspent
+	}
+	m.proposed = nil
+}
+
+// elect makes another node the leader, or the same one again. What was decided and not in the log may be lost.
+func (m *quotaModel) elect() {
+	m.counts["elected"]++
+	if m.pick(2) == 0 {
+		m.append(true)
+	}
+	m.leader, m.proposed = m.nodes[m.pick(len(m.nodes))], nil
+}
+
+// giveUp ends the wait for an answer. The ask may still arrive.
+func (n *quotaNode) giveUp() {
+	if i := slices.IndexFunc(n.flight, isLease); i >= 0 {
+		n.abort(n.flight[i])
+	}
+	n.flight = nil
+}
+
+// abort takes back an ask that was refused or given up.
+func (n *quotaNode) abort(event Event) {
+	i := slices.Index(n.flight, event)
+	if i < 0 {
+		return
+	}
+	n.flight = slices.Delete(n.flight, i, i+1)
+	before := n.account.State()
+	switch e := event.(type) {
+	case *Leased:
+		n.account.AbortLease()
+	case *Returned:
+		n.account.AbortReturn(e)
+	}
+	n.model.counts["void"]++
+	if !reflect.DeepEqual(before, n.account.State()) {
+		n.model.fail("a void ask left a trace")
+	}
+	n.waiting = 0 // they are answered with an error
+}
+
+// arrive applies an event of the log in a cluster.
+func (n *quotaNode) arrive(event Event) {
+	apply := func(now ClockReading) { n.account.ApplyRemote(event, now) }
+	if arrives := n.model.bug.arrives; arrives != nil {
+		arrives(n, event, apply)
+	} else {
+		apply(n.now())
+	}
+	n.flight = slices.DeleteFunc(n.flight, func(e Event) bool { return numberOf(e) == numberOf(event) })
+}
+
+// numberOf is the node and the number of an ask.
+func numberOf(event Event) (number struct {
+	node engine.NodeID
+	at   time.Duration
+}) {
+	switch e := event.(type) {
+	case *Leased:
+		number.node, number.at = e.Node, e.Monotonic
+	case *Returned:
+		number.node, number.at = e.Node, e.Monotonic
+	}
+	return number
+}
+
+// awaits reports whether an event is the lease that the node asked for last and waits for.
+func (n *quotaNode) awaits(event Event) bool {
+	e, is := event.(*Leased)
+	return is && e.Node == n.id && n.account.leasePending && e.Monotonic == n.account.leaseAskedAt
 }
 
 // deliver applies so many events that the node has not seen.
@@ -352,42 +498,16 @@ func (n *quotaNode) deliver(count int) {
 		record := &m.log[n.place]
 		n.place++
 		n.recordDay(record)
-		if record.run == n.run {
+		if m.single {
 			n.account.Apply(record.event)
 			n.flight, n.landed = n.flight[1:], n.landed-1
 		} else {
-			arrival := n.now()
-			if m.bug.arrives != nil {
-				arrival = m.bug.arrives(record.event, arrival)
-			}
-			n.account.ApplyRemote(record.event, arrival)
-			n.lost()
+			n.arrive(record.event)
 		}
 		n.serve()
 		if n.waiting > 0 {
 			n.lease()
 		}
-	}
-}
-
-// lost aborts a lease or a return that the log refused. It must leave no trace in the state.
-func (n *quotaNode) lost() {
-	before := n.account.State()
-	n.flight = slices.DeleteFunc(n.flight, func(event Event) bool {
-		switch e := event.(type) {
-		case *Leased:
-			n.account.AbortLease()
-		case *Returned:
-			if n.model.pick(2) == 0 {
-				return false
-			}
-			n.account.AbortReturn(e)
-		}
-		n.model.counts["void"]++
-		return true
-	})
-	if !reflect.DeepEqual(before, n.account.State()) {
-		n.model.fail("a void offer left a trace")
 	}
 }
 
@@ -397,6 +517,9 @@ func (n *quotaNode) crash() {
 	m.counts["crashed"]++
 	if m.pick(2) == 0 {
 		n.commit()
+	}
+	if !m.single && n == m.leader {
+		m.elect()
 	}
 	mayCost, widest, refunded := n.mayCost, n.widest, map[engine.Date]int{}
 	for _, c := range n.account.days.counts {
@@ -459,7 +582,7 @@ func (n *quotaNode) restart(state *State, from int) {
 		n.place = len(m.log)
 	}
 	for _, record := range m.log[:n.place] {
-		newest = max(newest, monotonicOf(record.event))
+		newest = max(newest, numberOf(record.event).at)
 	}
 	if whole := m.replay(nil, 0, n.place); state == nil && m.only == "" {
 		at := m.pick(n.place)
@@ -469,17 +592,6 @@ func (n *quotaNode) restart(state *State, from int) {
 		}
 	}
 	n.begin(m.replay(state, from, n.place), newest)
-}
-
-// monotonicOf is the monotonic time of an event, 0 when it has none.
-func monotonicOf(event Event) time.Duration {
-	switch e := event.(type) {
-	case *Leased:
-		return e.Monotonic
-	case *Returned:
-		return e.Monotonic
-	}
-	return 0
 }
 
 // join restarts a process from the state of another node.
@@ -510,7 +622,7 @@ func (n *quotaNode) stop() {
 	if m.single && n.grants.Newest() != 0 {
 		day := n.grants.Newest()
 		m.counts["taken back"]++
-		m.log = append(m.log, quotaRecord{event: modelGrant{DayGranted{Shards: 1, Day: day, Monotonic: n.now().Monotonic, TakenBack: true}}, run: n.run})
+		m.log = append(m.log, quotaRecord{event: modelGrant{DayGranted{Shards: 1, Day: day, Monotonic: n.now().Monotonic, TakenBack: true}}})
 		n.place++
 	}
 	m.pass()
@@ -530,7 +642,7 @@ func (n *quotaNode) grantDay() {
 		return
 	}
 	grant := DayGranted{Shards: 1, Day: day, Size: m.policy.LeaseSize, Monotonic: n.now().Monotonic}
-	m.log = append(m.log, quotaRecord{event: modelGrant{grant}, run: n.run})
+	m.log = append(m.log, quotaRecord{event: modelGrant{grant}})
 	n.place++
 	n.grants = n.grants.Apply(grant, true)
 }
@@ -551,7 +663,12 @@ func (n *quotaNode) refund() {
 		if g := &m.granted[i]; g.run == n.run && !g.refunded {
 			g.refunded = true
 			m.charged[g.day]--
-			n.act().Refund(g.at)
+			asked := n.account.leaseAskedAt
+			if m.bug.refunds {
+				n.account.leaseAskedAt = -1
+			}
+			n.account.Refund(g.at)
+			n.account.leaseAskedAt = asked
 			left--
 		}
 	}

@@ -38,6 +38,7 @@ type LeaseState struct {
 	Count          int
 	Node           engine.NodeID
 	RecentAdmitted int
+	asked          time.Duration // of the node's newest lease or return, on that node's clock; not in a snapshot
 }
 
 // State returns the state for a snapshot.
@@ -46,7 +47,10 @@ func (a *Account) State() State {
 	for _, l := range a.leases {
 		s.Leases = append(s.Leases, LeaseState{Monotonic: l.at, Unspent: int(l.unspent), Count: int(l.count)})
 	}
-	s.Leases = append(s.Leases, a.nodeLeases...)
+	for _, l := range a.nodeLeases {
+		l.asked = 0
+		s.Leases = append(s.Leases, l)
+	}
 	for _, c := range a.days.counts {
 		if leased := c.leased - int(c.granted); leased > 0 || c.granted == 0 {
 			s.Days = append(s.Days, DayState{c.day, leased})

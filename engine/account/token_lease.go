@@ -112,7 +112,7 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	if others == 0 {
 		return limit
 	}
-	return (max(0, limit-a.minute.count()-others-spendable) + 1) / 2
+	return fairShare(limit - a.minute.count() - others - spendable)
 }
 
 // applyNodeLease adds the requests of a lease to the tokens of this node, when the lease is in the log. granted is the
@@ -120,8 +120,8 @@ func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 func (a *Account) applyNodeLease(e *Leased, granted int) {
 	t := a.tokens()
 	t.tokens += e.Unspent - t.renewing + e.Count - granted + e.Refunded
-	t.renewing, t.until, t.untilWall = 0, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
-	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded})
+	t.renewing, t.returnPending, t.until, t.untilWall = 0, false, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
+	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic})
 }
 
 // NextReturn returns the event that returns an idle account's lease, so that other nodes can lease its requests, or nil
