@@ -423,7 +423,7 @@ func (m *quotaModel) append(now bool) {
 	m.proposed = nil
 }
 
-// elect makes another node the leader, or the same one again. What was decided and not in the log may be lost.
+// elect makes another node the leader, or the same one again. A decision that is not in the log may be lost.
 func (m *quotaModel) elect() {
 	m.counts["elected"]++
 	if m.pick(2) == 0 {
