@@ -24,8 +24,8 @@ import (
 //     newer than the node's newest event in the log, and a node accepts only the lease that it asked for last and still
 //     waits for. Otherwise an old event could replace a newer one, and rule 2 would be broken.
 //
-// What a node spends while it waits is a part of the unspent requests in its ask (Leased.Unspent), and is taken from
-// them when the lease arrives.
+// A node spends on while it waits. These requests are a part of Leased.Unspent in its ask, and are taken from
+// the lease when it arrives.
 //
 // Therefore any 60 seconds have at most as many requests as the limit. Proof: take all leases from which requests were
 // spent in those seconds. One of these leases is the last in the log, and its node had applied all the others. When

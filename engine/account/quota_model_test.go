@@ -8,9 +8,9 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, a leader that
-// alone writes to the log, asks that arrive late or never or in another order, slow delivery, partitions, crashes and
-// restarts. It checks what callers of all nodes saw against the limits.
+// quotaModel is one account on one node or on the nodes of a cluster, with true time, clocks that differ, the leader as
+// the only writer of the log, asks that arrive late or never or in another order, slow delivery, partitions, crashes
+// and restarts. It checks what callers of all nodes saw against the limits.
 type quotaModel struct {
 	model
 	bug      quotaBug
