@@ -45,7 +45,7 @@ func (c *Collector) Check(ctx context.Context, id string) (Report, error) {
 	if !found {
 		return Report{}, fmt.Errorf("check %q: there is no such source", id)
 	}
-	a := attempt{late: true, startedAt: c.now()}
+	a := tryResult{late: true, startedAt: c.now()}
 	r.slot = c.config.Schedule.Last(a.startedAt)
 	if !c.runLimited(ctx, func(ctx context.Context) { a.pages = c.read(ctx, r.definition, allPages(r.definition)) }) || ctx.Err() != nil {
 		return Report{}, fmt.Errorf("check %q: %w", id, context.Cause(ctx))
@@ -76,10 +76,10 @@ func allPages(d *source.Definition) []int {
 	return pages
 }
 
-// pageResults is the result of one attempt to read some pages of a source.
+// pageResults is what a try has read.
 type pageResults struct {
 	results []source.Result // by index in Definition.Pages; zero for unread pages
-	pages   []PageReport    // attempted pages, in order
+	pages   []PageReport    // pages without those that are read only in place of another, in order
 	failure *source.Failure // of the first failed page; nil = none
 }
 

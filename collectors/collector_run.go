@@ -31,13 +31,13 @@ type runner struct {
 	random     *rand.Rand
 
 	slot        time.Time     // current slot: the newest begun
-	pending     bool          // the slot has not been attempted yet
-	nextTry     time.Time     // time of that attempt
+	pending     bool          // the slot has not been tried yet
+	nextTry     time.Time     // time of that try
 	catchUp     bool          // plan was not called yet; its first call may begin a missed slot
 	jitterShare time.Duration // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
 	learnt      Baseline      // history of the source
 
-	requests chan chan<- attempt // of RunNow; each gets at most one attempt and is closed
+	requests chan chan<- tryResult // of RunNow; each gets at most one result and is closed
 
 	mu     sync.Mutex
 	health Health // guarded by mu
@@ -46,7 +46,7 @@ type runner struct {
 func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	r := &runner{
 		collector: c, definition: d, random: random, catchUp: true,
-		requests: make(chan chan<- attempt), health: newHealth(d),
+		requests: make(chan chan<- tryResult), health: newHealth(d),
 	}
 	r.drawJitter()
 	return r
@@ -85,7 +85,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// pause waits until the span has passed or ctx ends. A request of RunNow ends the wait with an attempt.
+// pause waits until the span has passed or ctx ends. A request of RunNow ends the wait with a try.
 func (r *runner) pause(ctx context.Context, span time.Duration) {
 	timer := time.NewTimer(span)
 	defer timer.Stop()
@@ -97,7 +97,7 @@ func (r *runner) pause(ctx context.Context, span time.Duration) {
 	}
 }
 
-// plan returns the time of the next attempt. If a newer slot is due, it first makes that slot the current one.
+// plan returns the time of the next try. If a newer slot is due, it first makes that slot the current one.
 func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now.Add(clockErrorMin)) {
 		r.collector.config.Logger.Warn("the last slot is in the future: the clock is or was wrong",
@@ -119,7 +119,7 @@ func (r *runner) plan(now time.Time) time.Time {
 	return slot.Add(r.offset(r.jitterSpan(slot)))
 }
 
-// beginSlot makes slot the current one, to be attempted.
+// beginSlot makes slot the current one, which has not been tried.
 func (r *runner) beginSlot(slot, now time.Time) {
 	span := r.jitterSpan(slot)
 	r.slot, r.pending, r.nextTry = slot, true, slot.Add(r.offset(span))
@@ -135,11 +135,11 @@ func (r *runner) jitterSpan(slot time.Time) time.Duration {
 	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
 }
 
-// try reads all pages and publishes the results for the slot. If the slot was attempted before (RunNow), it publishes
+// try reads all pages and publishes the results for the slot. If the slot was tried before (RunNow), it publishes
 // them without a slot. It returns false if ctx ended or a newer slot began before it read anything.
-func (r *runner) try(ctx context.Context) (attempt, bool) {
+func (r *runner) try(ctx context.Context) (tryResult, bool) {
 	c := r.collector
-	a := attempt{late: !r.pending}
+	a := tryResult{late: !r.pending}
 	started := c.runLimited(ctx, func(ctx context.Context) {
 		if !c.config.Schedule.Last(c.now()).Equal(r.slot) {
 			return // a newer slot began during the wait for the semaphore
@@ -153,14 +153,14 @@ func (r *runner) try(ctx context.Context) (attempt, bool) {
 	}
 	if !started || a.startedAt.IsZero() || ctx.Err() != nil && (a.publishFailure != nil || len(a.published.refreshes) == 0) {
 		r.updateHealth(func(h *Health) { h.Running = time.Time{} }) // the node is stopping; not the source's fault
-		return attempt{}, false
+		return tryResult{}, false
 	}
 	a.endedAt, r.pending = c.now(), false
 	r.record(a)
 	return a, true
 }
 
-// publishOutcome is the result of publishing the rates of an attempt. The receipts tell which observations the engine
+// publishOutcome is the result of publishing the rates of a try. The receipt tells which observations the engine
 // accepted.
 type publishOutcome struct {
 	refreshes    []engine.Refresh
@@ -207,7 +207,7 @@ func (r *runner) publish(outcome pageResults, late bool) (published publishOutco
 	return published, published.failure()
 }
 
-// runOf returns an attempt's quotes for the history.
+// runOf returns the quotes of a try for the baseline.
 func (r *runner) runOf(results []source.Result, at time.Time) baselineRun {
 	run := baselineRun{slot: r.slot, at: at, complete: func(currency string) bool { return isCurrencyComplete(r.definition, results, currency) }}
 	for i := range results {

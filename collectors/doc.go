@@ -12,10 +12,7 @@
 //	      |  engine.Refresh
 //	Sink                  checks and publishes them (engine.Ingester)
 //
-// If a step fails, the page is not published, and its earlier rates stay until they expire. collectors/simulated serves
-// an invented market over HTTP, for demos and tests.
-//
-// Start reading at Collector:
+// If a step fails, the page is not published, and its earlier rates stay until they expire. Start at Collector:
 //
 //	collector.go          Config, Collector.Run
 //	schedule.go           Daily, Every
@@ -25,32 +22,36 @@
 //	health*.go            the health of sources, and their log records
 //	observations.go       Reader and Writer of observation files
 //
+// # Words
+//
+//	slot      a scheduled time for all sources: 08:00, 12:00 and 17:00 in Santo Domingo
+//	jitter    a random wait after the slot, so that not all nodes send requests in the same second
+//	try       one reading of all pages of a source; a run (baseline.go) is the try of a slot
+//	sink      the engine: it publishes rates or refuses them
+//	complete  a refresh for which all pages that may have its currencies were read
+//	baseline  the quotes that a source usually has
+//
 // # Slots
 //
-// A slot is a scheduled time for fetching all sources: 08:00, 12:00 and 17:00 in Santo Domingo. Each source has its own
-// goroutine. At a slot, the goroutine waits for a random time (jitter), then for the semaphore that limits concurrent
-// fetches. Then it fetches and parses the source's pages, within a timeout.
+// Each source has its own goroutine. At a slot it waits for its jitter, then for the semaphore that limits concurrent
+// fetches. Then it tries the source once, within a timeout: package fetch has already repeated failed requests. A page
+// that failed is read again at the next slot.
 //
-// A slot is attempted once: package fetch has already repeated failed requests. A failed page is read again at the next
-// slot.
-//
-// The engine accepts each source and currency once for a slot (Refresh.Slot). When a node starts, Config.LastSlot
-// returns the newest slot in its log. After a crash during a slot, the sources are fetched again, and nothing is
-// published twice. After several missed slots, they are fetched only for the newest. If the wall clock is set, the
-// slots follow the new time.
+// The engine accepts each source and currency once for a slot. At a start, Config.LastSlot returns the newest slot in
+// the log. So a crash during a slot leads to another try, and nothing is published twice. Of several missed slots only
+// the newest is tried. If the wall clock is set, the slots follow the new time.
 //
 // # Refreshes
 //
-// A refresh is Complete if every page that may contain one of its currencies was read. The engine removes quotes that
-// are missing in a Complete refresh. A quote with one side is not published while another page may still bring its
-// other side. The quotes of an unchanged document count as observed again. A workbook may contain past days; they are
-// published first.
+// The engine removes the quotes that are missing in a complete refresh. A quote with one side is not published if a
+// page that may have the other side was not read. An unchanged document counts as observed again. The past days of a
+// workbook are published before its newest day.
 //
 // # Observation files
 //
 // An observation file is CSV with a header, or NDJSON (docs/sources.md). Consecutive lines with the same source and
-// time form one refresh, which is never Complete. A malformed line is reported and skipped; only a wrong header is an
-// error for the whole file. A Reader returns the observations of a Writer except ExpiresAt, which has no column.
+// time form one refresh, never a complete one. A malformed line is reported and skipped; only a wrong header is an
+// error for the whole file.
 //
 // # Promises
 //

@@ -8,53 +8,55 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Export returns the lines of an observation file. After an import of the file into an empty node, source quotes (the
-// newest accepted quote of each source), history and API responses are the same.
+// Export returns the lines of an observation file. An import of the file into an empty node restores the newest
+// accepted quote of each source (engine.SourceQuote), the history, and so the API responses.
 //
-// An import differs from the original in three ways. Export omits quarantined quotes that can't be confirmed. The
-// import computes expiries and the publication times of old quotes again, because a file has no columns for them. The
-// import checks all quotes, including quotes once released from quarantine.
+// An import differs from the original in three ways. It lacks quarantined quotes that can't be confirmed. It computes
+// expiries, and publication times of old quotes, again: a file has no columns for them. It checks all quotes, also
+// those that an operator released from quarantine.
 //
-// Each source quote becomes two lines: one at the time of its last price change, one at its last confirmation. Lines
-// are ordered by time, so that the engine's rules give the same results. There is one exception: days of history
-// directly before a source quote, with the same prices. Between them there were other prices that no line contains any
-// more. In the order of time these days would become the start of the quote. They therefore come at the end, where an
-// import only adds them to the history.
+// A source quote becomes two lines: one at its last price change, one at its last confirmation. A history entry becomes
+// one line, unless a line of the quote makes the entry. An import must give the engine the lines in the order of time,
+// with one exception. Some history entries directly before a source quote have its prices, although other prices came
+// between. No line has those other prices any more, so the import would let the quote begin with these entries. Their
+// lines come at the end of the file, where an import only adds them to the history.
 func Export(states []engine.SavedCurrency) []Observation {
-	var inTime, late []Observation
+	var lines, last []Observation
 	for i := range states {
 		state := &states[i]
 		quotes, rows := map[sourceQuoteKey]*engine.SourceQuote{}, map[sourceQuoteKey][]Observation{}
 		for j := range state.SourceQuotes {
 			quote := &state.SourceQuotes[j]
 			quotes[sourceQuoteKey{quote.SourceID, quote.Key}] = quote
-			inTime = append(inTime, quoteLine(state.Currency, quote, quote.CollectedAt))
+			lines = append(lines, quoteLine(state.Currency, quote, quote.CollectedAt))
 			if !quote.LastCheckedAt.Equal(quote.CollectedAt) {
-				inTime = append(inTime, quoteLine(state.Currency, quote, quote.LastCheckedAt))
+				lines = append(lines, quoteLine(state.Currency, quote, quote.LastCheckedAt))
 			}
 		}
 		for j := range state.Quarantine { // without these values, an import would quarantine those that confirmed them
 			if value := &state.Quarantine[j]; value.Reason == engine.Jump || value.Reason == engine.OffMarket {
-				inTime = append(inTime, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
+				lines = append(lines, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
 			}
 		}
 		for j := range state.History {
-			row := &state.History[j]
-			key := sourceQuoteKey{row.SourceID, engine.QuoteKey{Institution: row.InstitutionID, Channel: row.Channel, Kind: row.Kind}}
-			if quote := quotes[key]; !confirms(row, quote) || !row.ObservedAt.Equal(quote.CollectedAt) && !row.ObservedAt.Equal(quote.LastCheckedAt) {
-				rows[key] = append(rows[key], historyLine(row, quote)) // else a line of the quote makes the entry
+			entry := &state.History[j]
+			key := sourceQuoteKey{entry.SourceID, engine.QuoteKey{Institution: entry.InstitutionID, Channel: entry.Channel, Kind: entry.Kind}}
+			quote := quotes[key]
+			if confirms(entry, quote) && (entry.ObservedAt.Equal(quote.CollectedAt) || entry.ObservedAt.Equal(quote.LastCheckedAt)) {
+				continue // a line of the quote makes the entry
 			}
+			rows[key] = append(rows[key], historyLine(entry, quote))
 		}
-		for key, lines := range rows {
-			sortObservations(lines)
-			start, end := repeatsRange(lines, quotes[key])
-			inTime = append(append(inTime, lines[:start]...), lines[end:]...)
-			late = append(late, lines[start:end]...)
+		for key, own := range rows {
+			sortObservations(own)
+			start, end := repeatsRange(own, quotes[key])
+			lines = append(append(lines, own[:start]...), own[end:]...)
+			last = append(last, own[start:end]...)
 		}
 	}
-	sortObservations(inTime)
-	sortObservations(late)
-	return append(inTime, late...)
+	sortObservations(lines)
+	sortObservations(last)
+	return append(lines, last...)
 }
 
 // repeatsRange finds the lines for the end of the export: those directly before quote.CollectedAt with the quote's
@@ -107,9 +109,8 @@ func quoteLine(currency string, quote *engine.SourceQuote, observedAt time.Time)
 	}}
 }
 
-// historyLine returns the line from which an import creates a history entry. quote is the source's current quote, or
-// nil. A history entry tells only whether the source gave a time of publication, not which. If so, the line has
-// ObservedAt as the time of publication.
+// historyLine returns the line of a history entry. quote is the source's current quote, or nil. An entry tells whether
+// the source gave a time of publication, but not which: the line then has ObservedAt in its place.
 func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observation {
 	line := Observation{SourceID: row.SourceID, ObservedAt: row.ObservedAt.UTC(), Observation: engine.Observation{
 		InstitutionID: row.InstitutionID, Currency: row.Currency, Channel: row.Channel, Kind: row.Kind,

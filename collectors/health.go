@@ -12,7 +12,7 @@ import (
 // State summarises the health of a source.
 type State string
 
-// The states of a source. A try is one reading of all its pages.
+// The states of a source.
 const (
 	Never       State = "never"       // not yet tried
 	OK          State = "ok"          // all pages were read and all quotes were accepted
@@ -81,8 +81,8 @@ func (r *runner) healthCopy() Health {
 	return h
 }
 
-// attempt is the result of one try.
-type attempt struct {
+// tryResult is the result of one try (see the words in doc.go).
+type tryResult struct {
 	startedAt, endedAt time.Time
 	pages              pageResults
 	published          publishOutcome
@@ -92,7 +92,7 @@ type attempt struct {
 
 // failure returns the most serious failure of a try, or nil. Internal failures of publishing come first, then failures
 // of pages, then rejections by the engine.
-func (a *attempt) failure() *source.Failure {
+func (a *tryResult) failure() *source.Failure {
 	if a.publishFailure != nil && a.publishFailure.Kind == source.Internal {
 		return a.publishFailure
 	}
@@ -100,7 +100,7 @@ func (a *attempt) failure() *source.Failure {
 }
 
 // record updates the source's health after a try, and logs the changes.
-func (r *runner) record(a attempt) {
+func (r *runner) record(a tryResult) {
 	before := r.healthCopy()
 	r.updateHealth(func(h *Health) {
 		h.Running, h.Duration = time.Time{}, a.endedAt.Sub(a.startedAt)
@@ -122,7 +122,7 @@ func (r *runner) record(a attempt) {
 }
 
 // recordOutcome sets the fields for a try's pages and failures.
-func (h *Health) recordOutcome(a *attempt) {
+func (h *Health) recordOutcome(a *tryResult) {
 	h.Notes = nil
 	for i := range a.pages.pages {
 		page := &a.pages.pages[i]

@@ -8,7 +8,7 @@ import (
 
 // logTry logs a try at debug level. At higher levels it logs only changes of health, so that a source that is down for
 // a week does not fill the log.
-func (r *runner) logTry(before Health, a *attempt) {
+func (r *runner) logTry(before Health, a *tryResult) {
 	log, after := r.collector.config.Logger, r.healthCopy()
 	attrs := []any{"source", after.SourceID, "state", string(after.State)}
 	log.Debug("source collected", append(attrs, "slot", r.slot, "duration", after.Duration, "read", after.Read,

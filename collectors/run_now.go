@@ -25,7 +25,7 @@ func (c *Collector) RunNow(ctx context.Context, id string) (Report, error) {
 	if !c.running.Load() {
 		return Report{}, stopped
 	}
-	reply := make(chan attempt, 1)
+	reply := make(chan tryResult, 1)
 	select {
 	case r.requests <- reply:
 	case <-c.ended:
@@ -40,7 +40,7 @@ func (c *Collector) RunNow(ctx context.Context, id string) (Report, error) {
 }
 
 // tryNow makes a try for RunNow.
-func (r *runner) tryNow(ctx context.Context, reply chan<- attempt) {
+func (r *runner) tryNow(ctx context.Context, reply chan<- tryResult) {
 	defer close(reply)
 	r.plan(r.collector.now()) // a slot may have begun during the pause
 	if a, ok := r.try(ctx); ok {
@@ -48,7 +48,7 @@ func (r *runner) tryNow(ctx context.Context, reply chan<- attempt) {
 	}
 }
 
-func (r *runner) report(a *attempt) Report {
+func (r *runner) report(a *tryResult) Report {
 	report := Report{SourceID: r.definition.ID, Pages: a.pages.pages, Failure: a.failure(), Duration: a.endedAt.Sub(a.startedAt)}
 	for i := range a.pages.results {
 		result := &a.pages.results[i]

@@ -12,12 +12,11 @@ import (
 
 // Limits of an HTML page. Pages of institutions have about ten thousand elements, and tables of a few hundred rows.
 const (
-	nodesMax    = 100_000      // elements and texts
-	tagsMax     = 2 * nodesMax // checked before parsing: a parsed page needs fifty times the memory of its text
-	childrenMax = 10_000       // child nodes of one element, texts included
-	// selectorCostMax limits the cost that checkSelectorCost estimates. It is ten times the cost of a page with 20,000
-	// elements at a depth of forty.
-	selectorCostMax = 200_000_000
+	nodesMax      = 100_000      // elements and texts
+	tagsMax       = 2 * nodesMax // checked before parsing: a parsed page needs fifty times the memory of its text
+	childrenMax   = 10_000       // child nodes of one element, texts included
+	attributesMax = 1000         // of one element
+	attributeMax  = 64 << 10     // bytes of a class or an id: a selector compares those of all ancestors of each element
 )
 
 // Parse parses HTML as browsers do. It returns an error if the page would need too much time or memory.
@@ -32,7 +31,7 @@ func Parse(text string) (*html.Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the HTML can't be read: %w", err)
 	}
-	if err := checkSelectorCost(document); err != nil {
+	if err := checkSize(document); err != nil {
 		return nil, err
 	}
 	for _, template := range Find(document, "template") { // browsers don't show it
@@ -41,12 +40,10 @@ func Parse(text string) (*html.Node, error) {
 	return document, nil
 }
 
-// checkSelectorCost bounds the time of a selector. Some selectors, such as :nth-child, count the siblings before each
-// element. A selector of several parts visits all ancestors of each element once for each part.
-func checkSelectorCost(document *html.Node) error {
-	nodes, cost := 0, 0
-	ancestorWeight := map[*html.Node]int{} // sum of selectorWeight of an element and its ancestors
-	ancestorCost := map[*html.Node]int{}   // sum of ancestorWeight of an element and its ancestors
+// checkSize bounds the time of a selector. Some selectors, such as :nth-child, count the siblings before each element.
+// A selector of several parts visits all ancestors of each element once for each part; the parser limits the depth.
+func checkSize(document *html.Node) error {
+	nodes := 0
 	for node := range document.Descendants() {
 		if node.PrevSibling == nil {
 			if children := len(slices.Collect(node.Parent.ChildNodes())); children > childrenMax {
@@ -56,30 +53,12 @@ func checkSelectorCost(document *html.Node) error {
 		if nodes++; nodes > nodesMax {
 			return fmt.Errorf("the page has more than %d elements and texts", nodesMax)
 		}
-		if node.Type != html.ElementNode {
-			continue
-		}
-		cost += ancestorCost[node.Parent]
-		if cost > selectorCostMax {
-			return errors.New("the page is nested too deeply, or its attributes are too long")
-		}
-		if node.FirstChild != nil {
-			ancestorWeight[node] = ancestorWeight[node.Parent] + selectorWeight(node)
-			ancestorCost[node] = ancestorCost[node.Parent] + ancestorWeight[node]
+		isLong := func(a html.Attribute) bool { return (a.Key == "class" || a.Key == "id") && len(a.Val) > attributeMax }
+		if len(node.Attr) > attributesMax || slices.ContainsFunc(node.Attr, isLong) {
+			return errors.New("the attributes of an element are too long")
 		}
 	}
 	return nil
-}
-
-// selectorWeight estimates the time to compare one element with a selector.
-func selectorWeight(node *html.Node) int {
-	weight := 1 + len(node.Attr)/8
-	for _, attr := range node.Attr {
-		if attr.Key == "class" || attr.Key == "id" {
-			weight += len(attr.Val) / 64
-		}
-	}
-	return weight
 }
 
 // Find returns the elements below a node that a CSS selector matches, in the order of the page.

@@ -10,25 +10,15 @@ import (
 
 // challengeTextMax is the maximum number of bytes of visible text on a challenge page. A bot protection sends such a
 // page instead of the real one to a client that may be a program.
-const challengeTextMax = 800
+const challengeTextMax = 1500
 
-// certainMarkers returns lists of strings in lower case that identify challenge pages. A page that contains all strings
-// of one list is a challenge page.
-func certainMarkers() [][]string {
-	return [][]string{
-		{"request unsuccessful. incapsula incident id"}, {"incapsula incident id", "_incapsula_resource"},
-		{"<title>just a moment...</title>"}, {"attention required! | cloudflare"}, {"cf-error-details", "cloudflare ray id"},
-		{"<title>access denied</title>", "reference #"}, {"errors.edgesuite.net"}, {"<title>request rejected</title>"},
-		{"the requested url was rejected", "support id"}, {"captcha-delivery.com"}, {"px-captcha"}, {"sucuri website firewall"},
-		{"please enable js and disable any ad blocker"},
-	}
-}
-
-// possibleMarkers returns strings that valid pages may have too. They identify a challenge page only if the page has at
-// most challengeTextMax bytes of text.
-func possibleMarkers() []string {
+// challengeMarkers returns strings in lower case that challenge pages have. Valid pages may have them too, but with
+// more text than challengeTextMax.
+func challengeMarkers() []string {
 	return []string{
-		"_incapsula_resource", "incap_ses", "challenge-platform", "cf-chl", "cf_chl_", "cf-turnstile", "captcha", "akamai-bm",
+		"incapsula incident id", "_incapsula_resource", "incap_ses", "just a moment...", "attention required! | cloudflare", "cf-error-details",
+		"challenge-platform", "cf-chl", "cf_chl_", "cf-turnstile", "errors.edgesuite.net", "<title>access denied</title>", "<title>request rejected</title>",
+		"the requested url was rejected", "captcha", "sucuri website firewall", "please enable js and disable any ad blocker", "akamai-bm",
 		"sec-if-cpt-container", "bm-verify", "ak_bmsc", "checking your browser", "verify you are human", "verifique que es humano",
 		"are you a robot", "unusual traffic", "ddos-guard", "enable javascript and cookies to continue", "acceso denegado",
 	}
@@ -56,16 +46,7 @@ func blockedFailure(doc *Document, failure *Failure) *Failure {
 
 func challengeMarker(text string) string {
 	lower := strings.ToLower(values.CollapseSpaces(text))
-	for _, markers := range certainMarkers() {
-		all := true
-		for _, marker := range markers {
-			all = all && strings.Contains(lower, marker)
-		}
-		if all {
-			return markers[0]
-		}
-	}
-	for _, marker := range possibleMarkers() {
+	for _, marker := range challengeMarkers() {
 		if strings.Contains(lower, marker) && hasLittleText(text) {
 			return marker
 		}

@@ -15,6 +15,17 @@
 //	definition_*.go                 reading of definition files; the error lists all problems of a file
 //	set.go                          sets of definitions; Check compares one with the catalogue
 //
+// # Words
+//
+//	page      one document of a source, and how to get it
+//	locator   where a text is: a CSS selector, a JSON path or a column heading
+//	label     text that identifies a row, such as the name of a bank or a currency
+//	target    the quote (institution, currency, channel) that a label stands for
+//	key       target, date and time of a quote (quoteKey): two quotes with one key contradict each other
+//	side      buy or sell; in the parser also the text at its place, which may not be a price
+//	unless    words that make a row another rate, such as "remesas": the row is skipped
+//	scope     part of a document in which a locator searches
+//
 // # Documents
 //
 // Definition.Parse reads the document of a page. The parser keeps its first failure, as a bufio.Writer does; what is
