@@ -128,34 +128,6 @@ func TestFaultsQ4_ControlSteps(t *testing.T) {
 	figure(t, "control, an earlier day is charged again: %v", err)
 }
 
-// TestFaultsQ4_StepsBetweenRestarts steps the clock while no node runs, after kills and orderly stops.
-func TestFaultsQ4_StepsBetweenRestarts(t *testing.T) {
-	t.Parallel()
-	x := newClockTest(t, buildWith(t, "skewed", skewedTime(t)...))
-	c := newHTTPClient("")
-	defer c.close()
-	starts := 0
-	for round := range 2 {
-		for i, by := range clockSteps() {
-			n := x.start()
-			starts++
-			for range stepsDayMax / 8 {
-				if err := x.quota.ask(c, n.URL, x.key); err != nil {
-					t.Fatalf("round %d, before the step of %s: %v", round, by, err)
-				}
-			}
-			if (i+round)%2 == 0 {
-				n.kill()
-			} else {
-				n.stop()
-			}
-			x.clock.step(by)
-		}
-	}
-	figure(t, "%d starts with a step before each: %d requests in %d windows of a day, 0 over-granted, no window back",
-		starts, x.quota.asked, len(x.quota.admitted))
-}
-
 // clockVariable names the file with the offset of the wall clock, for programs with skewedTime.
 const clockVariable = "FAULTS_CLOCK"
 
