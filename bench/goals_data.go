@@ -56,25 +56,6 @@ func measureFirstRequests(ctx context.Context, r *runner, s *scenario) error {
 	return nil
 }
 
-// measureLatency compares the latency of the node and of the bare server. Both get half of the requests per second that
-// the bare server can answer.
-func measureLatency(ctx context.Context, r *runner, s *scenario) error {
-	node, bare, err := r.sides(ctx, s)
-	if err != nil {
-		return err
-	}
-	rate, err := r.halfCapacity(ctx, bare)
-	if err != nil {
-		return err
-	}
-	node.rate, bare.rate = rate, rate
-	pairs, err := r.compare(ctx, node, bare)
-	if err == nil {
-		r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", rate), pairs, [2]string{"node", bareName})
-	}
-	return err
-}
-
 // halfCapacity measures how many requests per second a server can answer, and returns half of that number.
 func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 	var capacity []float64

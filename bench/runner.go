@@ -130,9 +130,16 @@ func compareServers(ctx context.Context, r *runner, s *scenario) error {
 	if err != nil {
 		return err
 	}
+	label := ""
+	if s.half {
+		if other.rate, err = r.halfCapacity(ctx, other); err != nil {
+			return err
+		}
+		node.rate, label = other.rate, fmt.Sprintf("at %.0f requests/s: ", other.rate)
+	}
 	pairs, err := r.compare(ctx, node, other)
 	if err == nil {
-		r.addRatios(s, "", pairs, [2]string{"node", other.name})
+		r.addRatios(s, label, pairs, [2]string{"node", other.name})
 	}
 	return err
 }

@@ -84,11 +84,6 @@ func TestImport_SaysWhatIsNotNew(t *testing.T) {
 	contains(t, mustRun(t, "import", "--data", data, file), "2 accepted (1 new), 0 quarantined, 0 refused, 0 malformed; 1 of the accepted repeat a known value")
 }
 
-// TestImport_WorkbookWithoutSource wants the way to import a workbook in the message.
-func TestImport_WorkbookWithoutSource(t *testing.T) {
-	run(t, nil, strings.NewReader("PK\x03\x04workbook"), "import", "--data", t.TempDir(), "-").fails(t, exit.NoInput, "--source bcrd-usd")
-}
-
 // TestSettings_PasswordIsNotEchoed wants no message to show the password of an address, however broken the address is.
 func TestSettings_PasswordIsNotEchoed(t *testing.T) {
 	for _, url := range []string{"https://ana:hunter2@example.com", "https://ana:hunter2@example.com:port", "https://ana:hunter2@[::1", "://ana:hunter2@x"} {

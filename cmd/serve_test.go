@@ -186,17 +186,6 @@ func finishRequest(t *testing.T, number int, conn net.Conn) {
 	}
 }
 
-// TestServe_SecondSignal wants a second signal to end what a client holds up.
-func TestServe_SecondSignal(t *testing.T) {
-	p := startNode(t, t.TempDir())
-	halfRequests(t, p, "/v1/currencies", 1)
-	p.Send(syscall.SIGTERM)
-	p.Await("stopping")
-	if code := p.signal(syscall.SIGTERM); code != -1 {
-		t.Errorf("exit code %d, want a death by signal", code)
-	}
-}
-
 // TestW6_FailStop wants a node whose log cannot be written to leave with code 70 and one line, and everything that it
 // acknowledged to be there afterwards.
 func TestW6_FailStop(t *testing.T) {

@@ -16,44 +16,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/process"
 )
 
-// TestSettings_SameWords wants every setting to refuse the same text with the same words, whichever way it comes.
-func TestSettings_SameWords(t *testing.T) {
-	for _, name := range []string{"listen", "log-format", "log-level", "strict", "no-collect", "fee-notice", "data", "limits", "quota-day",
-		"quota-minute", "lease", "smtp-addr", "smtp-tls", "smtp-user", "mail-from", "trusted-proxy", "public-url"} {
-		if name == "data" {
-			continue // any name is one
-		}
-		value, written := "\x01", `"\u0001"`
-		flag := run(t, nil, nil, "config", "check", "--"+name+"="+value)
-		flag.fails(t, exit.Usage, ": --"+name+": ")
-		_, why, _ := strings.Cut(flag.stderr, "--"+name+": ")
-		run(t, []string{command.Variable(name) + "=" + value}, nil, "config", "check").fails(t, exit.BadData, command.Variable(name)+": "+why)
-		file := writeFile(t, "t.toml", name+" = "+written+"\n")
-		run(t, nil, nil, "config", "check", "--config", file).fails(t, exit.BadData, file+":1: "+name+": "+why)
-	}
-}
-
-func TestSettings_EveryFlagIsOneOrIsDeclaredAsNone(t *testing.T) {
-	ofOneCall := "at break no-descriptions buy by channel config currency data day dir effective-date expires for format from help json kind known live minute network output page " +
-		"reason refused save saved sell show since source to version withdraw yes" // data: of demo, which must not take the one of serve
-	settings := command.Names((&commands{&process.Process{}}).newRoot())
-	for _, one := range everyCommand((&commands{&process.Process{}}).newRoot()) {
-		for _, usage := range strings.Split(one.LocalFlags().FlagUsages(), "\n") {
-			_, name, found := strings.Cut(usage, "--")
-			if !found {
-				continue
-			}
-			name, _, _ = strings.Cut(name, " ")
-			if flag := one.Flags().Lookup(name); !command.IsSetting(flag) && !strings.Contains(ofOneCall, name) {
-				t.Errorf("%s --%s has no variable", one.CommandPath(), name)
-			}
-		}
-	}
-	if len(settings) < 10 {
-		t.Errorf("only the settings %q", settings)
-	}
-}
-
 // TestSettings_EveryCommandRefuses wants unknown variables, and bad values of settings, refused by every command,
 // also by those that have no such flag.
 func TestSettings_EveryCommandRefuses(t *testing.T) {
