@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// logQueueBytesMax is the maximum size of a LogQueue's waiting lines, about 4,000 lines.
-	logQueueBytesMax = 1 << 20
-	// logQueueBytesKept is the maximum buffer size of a LogQueue while few lines wait.
-	logQueueBytesKept = 64 << 10
+	// logQueueLines is the maximum number of a LogQueue's waiting lines, about 1 MiB.
+	logQueueLines = 4096
+	// logWriteBytes is the size at which a LogQueue adds no more lines to a write.
+	logWriteBytes = 64 << 10
 	// logCloseMax limits how long LogQueue.Close waits for a blocked reader.
 	logCloseMax = time.Second
 )
@@ -27,19 +27,16 @@ type LogQueue struct {
 	out       io.Writer
 	onDropped func(lines uint64) // see OnDropped
 	dropped   atomic.Uint64
-	wake      chan struct{} // signals the goroutine to check the fields below
+	lines     chan []byte
+	close     func()        // closes closing, once
+	closing   chan struct{} // closed by Close
 	done      chan struct{} // closed when the goroutine has returned
-
-	mu      sync.Mutex
-	waiting []byte // whole lines
-	spare   []byte // the next buffer for waiting lines; may be nil
-	failure error  // result of the newest write
-	closing bool
 }
 
 // NewLogQueue returns a queue in front of out, and starts its goroutine. The caller must call Close.
 func NewLogQueue(out io.Writer) *LogQueue {
-	q := &LogQueue{out: out, onDropped: func(uint64) {}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	q := &LogQueue{out: out, onDropped: func(uint64) {}, lines: make(chan []byte, logQueueLines), closing: make(chan struct{}), done: make(chan struct{})}
+	q.close = sync.OnceFunc(func() { close(q.closing) })
 	go q.run()
 	return q
 }
@@ -51,36 +48,29 @@ func (q *LogQueue) OnDropped(report func(lines uint64)) { q.onDropped = report }
 // Dropped returns how many lines were dropped so far, because the queue was full or out could not be written.
 func (q *LogQueue) Dropped() uint64 { return q.dropped.Load() }
 
-// Write queues a line, which must end with a newline. It never waits. The error means that the line was dropped, or
-// that the newest write to out has failed.
+// Write queues a line, which must end with a newline. It never waits. The error means that the line was dropped.
 func (q *LogQueue) Write(line []byte) (int, error) {
-	q.mu.Lock()
-	if len(q.waiting)+len(line) > logQueueBytesMax || q.closing {
-		q.mu.Unlock()
-		q.dropped.Add(1)
-		return 0, errLogQueueFull
+	select {
+	case <-q.closing:
+	default:
+		select {
+		case q.lines <- bytes.Clone(line):
+			return len(line), nil
+		default:
+		}
 	}
-	q.waiting = append(q.waiting, line...)
-	failure := q.failure
-	q.mu.Unlock()
-	q.signal()
-	return len(line), failure
+	q.drop(line)
+	return 0, errLogQueueFull
 }
 
-func (q *LogQueue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+func (q *LogQueue) drop(lines []byte) {
+	q.dropped.Add(uint64(bytes.Count(lines, []byte{'\n'}))) //nolint:gosec // G115: a count
 }
 
 // Close writes the lines that wait. It waits at most logCloseMax for a reader of the log that does not read; the
 // goroutine then ends with the process.
 func (q *LogQueue) Close() {
-	q.mu.Lock()
-	q.closing = true
-	q.mu.Unlock()
-	q.signal()
+	q.close()
 	limit := time.NewTimer(logCloseMax)
 	defer limit.Stop()
 	select {
@@ -93,44 +83,32 @@ func (q *LogQueue) Close() {
 func (q *LogQueue) run() {
 	defer close(q.done)
 	var reported uint64
-	for range q.wake {
-		for {
-			lines, closing := q.take()
-			if len(lines) > 0 {
-				q.write(lines)
-				continue
-			}
-			if closing {
-				return
-			}
+	for {
+		select {
+		case line := <-q.lines:
 			dropped := q.Dropped()
-			if dropped == reported || q.failure != nil { // only this goroutine changes failure
-				break
+			if q.write(line) && len(q.lines) == 0 && dropped > reported {
+				q.onDropped(dropped - reported)
+				reported = dropped
 			}
-			q.onDropped(dropped - reported)
-			reported = dropped
+		case <-q.closing:
+			for len(q.lines) > 0 {
+				q.write(<-q.lines)
+			}
+			return
 		}
 	}
 }
 
-// take removes and returns the lines that wait.
-func (q *LogQueue) take() (lines []byte, closing bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	lines, q.waiting, q.spare = q.waiting, q.spare[:0], nil
-	return lines, q.closing
-}
-
-// write writes lines to out. If that fails, those that were not written count as dropped.
-func (q *LogQueue) write(lines []byte) {
+// write writes a line together with those that wait. It returns false if that fails. Lines that were not written count
+// as dropped.
+func (q *LogQueue) write(lines []byte) bool {
+	for len(q.lines) > 0 && len(lines) < logWriteBytes { // only this goroutine takes lines
+		lines = append(lines, <-q.lines...)
+	}
 	n, err := q.out.Write(lines)
 	if err != nil {
-		q.dropped.Add(uint64(bytes.Count(lines[n:], []byte{'\n'}))) //nolint:gosec // G115: a count
+		q.drop(lines[n:])
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.failure = err
-	if cap(lines) <= logQueueBytesKept {
-		q.spare = lines
-	}
+	return err == nil
 }

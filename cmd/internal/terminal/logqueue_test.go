@@ -42,7 +42,7 @@ func TestLogQueue_Stalled(t *testing.T) {
 			log.Info(fmt.Sprintf("line %d", i), "padding", strings.Repeat("x", 100))
 		}
 		dropped := queue.Dropped()
-		if dropped == 0 || dropped > lines-logQueueBytesMax/200 {
+		if dropped == 0 || dropped > lines-logQueueLines {
 			t.Errorf("%d of %d lines were dropped", dropped, lines)
 		}
 		close(out.resume)
