@@ -66,53 +66,6 @@ func writtenText(t rapid.TB, format Format, rows []Observation) string {
 	return out.String()
 }
 
-// drawText draws what a value may hold, mostly the characters that formats trip over.
-func drawText(shortest, longest int) *rapid.Generator[string] {
-	char := rapid.OneOf(
-		rapid.SampledFrom([]rune(`",;:{}[]\/ .05Zñ€😀<&u`+"\u2028\u00a0\uFEFF")),
-		rapid.Rune().Filter(func(r rune) bool { return !isForbiddenRune(r) }),
-	)
-	return rapid.StringOfN(char, shortest, longest, -1)
-}
-
-func drawInstant() *rapid.Generator[time.Time] {
-	first, last := instant("1900-01-01T00:00:00Z").Unix(), instant("2999-12-31T23:59:59Z").Unix()
-	return rapid.Custom(func(t *rapid.T) time.Time {
-		nanos := rapid.SampledFrom([]int64{0, 0, 1, 500_000_000, 999_999_999}).Draw(t, "nanos")
-		return time.Unix(rapid.Int64Range(first, last).Draw(t, "seconds"), nanos).UTC()
-	})
-}
-
-func drawObservation() *rapid.Generator[Observation] {
-	return rapid.Custom(func(t *rapid.T) Observation {
-		o := Observation{
-			SourceID: drawText(1, engine.InstitutionIDMax).Draw(t, "source"), ObservedAt: drawInstant().Draw(t, "observed"),
-			Observation: engine.Observation{
-				InstitutionID: drawText(1, engine.InstitutionIDMax).Draw(t, "institution"),
-				Currency:      drawText(1, 10).Draw(t, "currency"),
-				Channel:       rapid.SampledFrom(engine.Channels()).Draw(t, "channel"),
-				Kind:          rapid.SampledFrom(engine.Kinds()).Draw(t, "kind"),
-				Buy:           drawText(0, 100).Draw(t, "buy"), Sell: drawText(0, 100).Draw(t, "sell"),
-			},
-		}
-		if rapid.Bool().Draw(t, "dated") {
-			o.EffectiveDate = engine.DateOf(drawInstant().Draw(t, "effective").Add(24 * time.Hour))
-			o.EffectiveDate = min(o.EffectiveDate, engine.DateOf(instant("2999-12-31T12:00:00Z")))
-			o.PublishedAt = drawInstant().Draw(t, "published")
-		}
-		return o
-	})
-}
-
-func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		rows := rapid.SliceOfN(drawObservation(), 0, 20).Draw(t, "rows")
-		for _, format := range []Format{CSV, NDJSON} {
-			checkWritten(t, rows, format)
-		}
-	})
-}
-
 // checkAccounted reads a file, wants each line accounted for, and the observations the same after writing and
 // reading.
 func checkAccounted(t *testing.T, data []byte, format Format) {

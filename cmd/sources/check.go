@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -94,7 +93,7 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	if err != nil {
 		return err
 	}
-	collection := collectors.Config{Definitions: definitions, Fetcher: config.NewClient(secrets), Clock: p.Clock, Concurrency: checkConcurrency, HistoryDays: 1, Sink: judge{reference.Catalogue, p.Clock}}
+	collection := collectors.Config{Definitions: definitions, Fetcher: config.NewClient(secrets), Clock: p.Clock, Concurrency: len(definitions), HistoryDays: 1, Sink: judge{reference.Catalogue, p.Clock}}
 	collector := collectors.New(collection)
 	reports, err := checkAll(ctx, p, collector, definitions)
 	if err != nil {
@@ -137,19 +136,8 @@ func conclusion(reports []sourceReport, onlyConfirmed bool) error {
 	return exit.Errorf(min(len(counted), exit.SourcesMax), "%s", text)
 }
 
-// A check ends within a minute, independent of the sites.
-const (
-	checkTimeout     = 50 * time.Second
-	checkConcurrency = 16 // sources at once; each may need memory for a document of 10 MB and its parsed form
-)
-
-// checkAll checks sources concurrently. The collector fetches their pages and limits the concurrency. Sources
-// unfinished after checkTimeout have failed.
-func checkAll(
-	ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition,
-) ([]sourceReport, error) {
-	limited, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
+// checkAll checks all sources at once; the collector limits the time for each.
+func checkAll(ctx context.Context, p *process.Process, collector *collectors.Collector, definitions []*source.Definition) ([]sourceReport, error) {
 	reports := make([]sourceReport, len(definitions))
 	errs := make([]error, len(definitions))
 	var wg sync.WaitGroup
@@ -157,11 +145,7 @@ func checkAll(
 	done := 0
 	for i, d := range definitions {
 		wg.Go(func() {
-			report, err := collector.Check(limited, d.ID)
-			if err != nil && limited.Err() != nil && ctx.Err() == nil {
-				err = nil
-				report = collectors.Report{SourceID: d.ID, Failure: source.Failf(source.Timeout, "not read within the %v of a check", checkTimeout)}
-			}
+			report, err := collector.Check(ctx, d.ID)
 			if errs[i] = err; err != nil {
 				return // ctx has ended
 			}

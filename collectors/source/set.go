@@ -187,10 +187,19 @@ func (d *Definition) ExpiresAt(checked time.Time, effective engine.Date) time.Ti
 
 // Targets returns the institution, currency and channel of each quote that a page may have. If a quote does not name
 // them, they are those of the page or the source.
-func (d *Definition) Targets(p *Page) []Target {
-	all, byDictionary := d.namedTargets(p)
-	if byDictionary {
-		all = append(all, targetsOfWords()...)
+func (d *Definition) Targets(p *Page) (all []Target) {
+	for _, field := range p.Extract.Fields {
+		all = append(all, Target{Currency: field.Currency, Channel: field.Channel})
+	}
+	for label, target := range p.labels() {
+		if label == byWords {
+			all = append(all, targetsOfWords()...)
+		} else {
+			all = append(all, target)
+		}
+	}
+	if len(all) == 0 {
+		all = []Target{{}}
 	}
 	for i := range all {
 		t := &all[i]
@@ -200,40 +209,26 @@ func (d *Definition) Targets(p *Page) []Target {
 	return all
 }
 
-// namedTargets returns the quotes that the definition itself names for a page, and whether the page may have others, by
-// the dictionary.
-func (d *Definition) namedTargets(p *Page) (all []Target, byDictionary bool) {
-	for _, field := range p.Extract.Fields {
-		all = append(all, Target{Currency: field.Currency, Channel: field.Channel})
+// labels returns the labels of the rows or of the text.
+func (p *Page) labels() Labels {
+	switch {
+	case p.Extract.Rows != nil:
+		return p.Extract.Rows.Labels
+	case p.Extract.Text != nil:
+		return p.Extract.Text.Labels
 	}
-	var labels []Labels
-	if rows := p.Extract.Rows; rows != nil {
-		labels = append(labels, rows.Labels)
-	}
-	if text := p.Extract.Text; text != nil {
-		labels = append(labels, text.Labels)
-	}
-	for _, l := range labels {
-		for label, target := range l {
-			if label == byWords {
-				byDictionary = true
-			} else {
-				all = append(all, target)
-			}
-		}
-	}
-	if len(all) == 0 && !byDictionary {
-		all = []Target{{}}
-	}
-	return all, byDictionary
+	return nil
 }
 
-// Currencies returns the currencies that the definition names to read.
+// Currencies returns the currencies that the definition names to read. A page whose labels are read with the dictionary
+// names none.
 func (d *Definition) Currencies() (currencies []string) {
 	for i := range d.Pages {
-		named, _ := d.namedTargets(&d.Pages[i])
-		for _, target := range named {
-			currencies = append(currencies, cmp.Or(target.Currency, d.Pages[i].Currency))
+		if _, byDictionary := d.Pages[i].labels()[byWords]; byDictionary {
+			continue
+		}
+		for _, target := range d.Targets(&d.Pages[i]) {
+			currencies = append(currencies, target.Currency)
 		}
 	}
 	return distinct(currencies)
@@ -241,14 +236,11 @@ func (d *Definition) Currencies() (currencies []string) {
 
 // references returns the institutions and currencies that the definition names.
 func (d *Definition) references() (institutions, currencies []string) {
-	institutions = append(institutions, d.Institution)
 	for _, bound := range d.Bounds {
 		currencies = append(currencies, bound.Currency)
 	}
 	for i := range d.Pages {
-		institutions, currencies = append(institutions, d.Pages[i].Institution), append(currencies, d.Pages[i].Currency)
-		named, _ := d.namedTargets(&d.Pages[i])
-		for _, target := range named {
+		for _, target := range d.Targets(&d.Pages[i]) {
 			institutions, currencies = append(institutions, target.Institution), append(currencies, target.Currency)
 		}
 	}
