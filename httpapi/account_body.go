@@ -41,7 +41,7 @@ func emailField() bodyField {
 func codeField() bodyField {
 	return bodyField{"code", true, "must be the eight digits of the e-mail, as a text", func(r *accountRequest, value string) bool {
 		r.code = value
-		return len(value) == account.CodeDigits && !strings.ContainsFunc(value, func(c rune) bool { return c < '0' || c > '9' })
+		return account.ValidCode(value)
 	}}
 }
 

@@ -71,6 +71,10 @@ func TestK1_AllProblemsAtOnce(t *testing.T) {
 	if got := a.paths(t); got != "[x] [key] [email] [code] [y]" {
 		t.Errorf("%s: %s", got, a.body)
 	}
+	a = g.send(t, exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine}, body: `{"email":"ana@example.do","code":99999999}`})
+	if got := a.paths(t); got != "[code]" || !strings.Contains(string(a.body), "as a text") {
+		t.Errorf("a code that is a JSON number: %s: %s", got, a.body)
+	}
 	a = g.send(t, exchange{method: "POST", target: sessionsPath, lines: []string{jsonLine}, body: `{}`})
 	if got := a.paths(t); got != "[email] [code]" || !strings.Contains(string(a.body), "is required") {
 		t.Errorf("%s: %s", got, a.body)

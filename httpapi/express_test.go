@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -397,42 +396,4 @@ func TestExpress_Control(t *testing.T) {
 	if found < 30 {
 		t.Errorf("%d of 300 cases find it", found)
 	}
-}
-
-// TestExpress_OverTheNetwork: a request that is repeated does not reach the library, over TCP and TLS, and has the
-// same answer.
-func TestExpress_OverTheNetwork(t *testing.T) {
-	read := 0
-	counted := func(s *serving) {
-		inner := s.server.http.Handler
-		s.server.http.Handler = func(ctx *fasthttp.RequestCtx) {
-			read++
-			inner(ctx)
-		}
-	}
-	ask := func(name string, conn net.Conn, wire *bufio.Reader) {
-		t.Helper()
-		read = 0
-		var first answer
-		for i := range 10 {
-			a := askOn(t, conn, wire, bestTarget)
-			if i == 0 {
-				first = a
-			}
-			if a.status != fasthttp.StatusOK || !bytes.Equal(a.body, first.body) {
-				t.Fatalf("%s: %d %s", name, a.status, a.body)
-			}
-		}
-		if read > 3 {
-			t.Errorf("%s: the library read %d of 10 requests", name, read)
-		}
-	}
-	plain := serve(t, withLimits(nil))
-	counted(plain)
-	conn, wire := plain.dial(t)
-	ask("TCP", conn, wire)
-	secure, authority := serveTLS(t, withLimits(nil))
-	counted(secure)
-	tlsConn, wire := secure.dialed(t, authority, nil)
-	ask("TLS", tlsConn, wire)
 }

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // certificateAuthority makes certificates for loopback, and is the pool that trusts each of them.
@@ -71,14 +73,15 @@ func (s *serving) dialed(t *testing.T, a *certificateAuthority, change func(*tls
 }
 
 // TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either
-// version.
+// version. Plain requests do not reach the library.
 func TestTLS_SameAnswers(t *testing.T) {
 	t.Parallel()
 	s, a := serveTLS(t, nil)
+	s.server.http.Handler = func(*fasthttp.RequestCtx) { t.Error("the library reads a plain request") }
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		conn, wire := s.dialed(t, a, func(c *tls.Config) { c.MaxVersion = version })
 		for operation, target := range goldenTargets() {
-			for range 3 { // kept, and gathered aside without TLS
+			for range 3 {
 				got, want := askOn(t, conn, wire, target), s.get(t, target)
 				if got.status != want.status || string(got.body) != string(want.body) {
 					t.Errorf("%s: %d, %d bytes; want %d, %d bytes", operation, got.status, len(got.body), want.status, len(want.body))
@@ -115,7 +118,7 @@ func TestTLS_Refused(t *testing.T) {
 	var silent []net.Conn
 	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "\x16\x03\x01\x00\x04\x01\x00\x00"} {
 		conn, _ := s.dial(t)
-		write(t, conn, said)
+		_, _ = io.WriteString(conn, said) // on a busy machine it may be let go already
 		silent = append(silent, conn)
 	}
 	for _, conn := range silent {

@@ -30,7 +30,7 @@ var (
 
 func checkMail(mail account.LoginMail) error {
 	code := mail.Code.Reveal()
-	if mail.To.IsZero() || len(code) != account.CodeDigits || strings.Trim(code, "0123456789") != "" {
+	if mail.To.IsZero() || !account.ValidCode(code) {
 		return ErrInvalidMail
 	}
 	return nil

@@ -176,6 +176,11 @@ func DigestOfKey(text []byte) (Digest, bool) {
 	return sha256.Sum256(text), true
 }
 
+// ValidCode reports whether a text has the form of a login code.
+func ValidCode(text string) bool {
+	return len(text) == CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
+}
+
 // ValidKeyName reports whether a text can be the name of a key. It has at most KeyNameMax characters, none of which
 // breaks or reorders a line in a list or a log. It is not itself a key, which would then be stored and shown.
 func ValidKeyName(name string) bool {

@@ -78,10 +78,9 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 		f.Fail(w, r, err)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	setPageHeaders(w.Header(), r, page)
+	setPageHeaders(w.Header(), r, page, noStore)
 	w.WriteHeader(page.status)
-	f.send(w, r, page.body.Plain())
+	_, _ = w.Write(page.body.Plain()) // httpapi keeps it until it is sent
 }
 
 // WriteCached sends a page that is the same for every visitor with the same language and query. If it is not cached,
@@ -103,9 +102,7 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 		f.Fail(w, r, err)
 		return
 	}
-	header := w.Header()
-	header.Set("Cache-Control", "no-cache") // browsers revalidate with the ETag
-	setPageHeaders(header, r, page)
+	setPageHeaders(w.Header(), r, page, revalidate)
 	page.body.Send(w, r.Request, page.status)
 }
 
@@ -119,16 +116,17 @@ func (f *Frame) cached(r *Request, key cacheKey, render func() (*renderedPage, t
 	})
 }
 
-func setPageHeaders(header http.Header, r *Request, page *renderedPage) {
+// Values of Cache-Control.
+const (
+	noStore    = "no-store"
+	revalidate = "no-cache" // with the ETag
+)
+
+func setPageHeaders(header http.Header, r *Request, page *renderedPage, caching string) {
+	header.Set("Cache-Control", caching)
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Language", string(r.Language))
 	header.Set("Content-Security-Policy", page.policy)
-}
-
-func (f *Frame) send(w http.ResponseWriter, r *Request, body []byte) {
-	if _, err := w.Write(body); err != nil { //nolint:gosec // G705: gomponents has escaped the values; a picture is not HTML
-		f.config.Logger.Debug("a page could not be sent", "path", r.URL.Path, "cause", err)
-	}
 }
 
 func pathWith(page string, query url.Values) string { return withQuery(page, query.Encode()) }

@@ -207,8 +207,7 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 		w.WriteHeader(status)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
-	setPageHeaders(w.Header(), r, page)
+	setPageHeaders(w.Header(), r, page, noStore)
 	page.body.Send(w, r.Request, page.status)
 }
 

@@ -24,7 +24,6 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -137,7 +136,7 @@ const manifestPath = "/manifest.webmanifest"
 // showManifest serves the web manifest, with which a phone lists the site among its apps.
 func (p *Pages) showManifest(w http.ResponseWriter, r *Request) {
 	l := p.texts.In(r)
-	p.sendPlain(w, r, "application/manifest+json", fmt.Appendf(nil,
+	sendPlain(w, "application/manifest+json", plainCacheDuration, fmt.Appendf(nil,
 		`{"name":%q,"short_name":%q,"lang":"es","start_url":"/","scope":"/","display":"minimal-ui","background_color":"#f6f8f9","theme_color":"#0b5c7a",`+
 			`"icons":[{"src":%q,"sizes":"any","type":"image/svg+xml"}]}`,
 		l.Str("frame.tagline"), l.Str("frame.name"), p.frame.Asset("favicon.svg")))
@@ -187,8 +186,7 @@ func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 		return
 	}
 	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
-	w.Header().Set("Cache-Control", "no-cache")
-	setPageHeaders(w.Header(), r, page)
+	setPageHeaders(w.Header(), r, page, revalidate)
 	page.body.Send(w, r.Request, page.status)
 }
 
@@ -208,10 +206,8 @@ func (p *Pages) showPicture(w http.ResponseWriter, r *Request) {
 		p.frame.Fail(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
-	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(pictureCacheDuration))
-	p.frame.send(w, r, page.body.Plain())
+	sendPlain(w, "image/png", pictureCacheDuration, page.body.Plain())
 }
 
 // draw returns the picture of the best rates of a currency, as PNG.

@@ -45,8 +45,8 @@ func (p *Pages) openSources(l *Localizer) Node {
 }
 
 // showRobots serves robots.txt, which excludes crawlers from the API and the account pages.
-func (p *Pages) showRobots(w http.ResponseWriter, r *Request) {
-	p.sendPlain(w, r, "text/plain; charset=utf-8", []byte("User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"))
+func (p *Pages) showRobots(w http.ResponseWriter, _ *Request) {
+	sendPlain(w, "text/plain; charset=utf-8", plainCacheDuration, []byte("User-agent: *\nDisallow: /v1/\nDisallow: /account\nDisallow: /en/account\n"))
 }
 
 func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
@@ -54,8 +54,9 @@ func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 	w.WriteHeader(http.StatusFound)
 }
 
-func (p *Pages) sendPlain(w http.ResponseWriter, r *Request, contentType string, body []byte) {
+// sendPlain sends a file that clients may cache.
+func sendPlain(w http.ResponseWriter, contentType string, cached time.Duration, body []byte) {
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(plainCacheDuration))
-	p.frame.send(w, r, body)
+	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(cached))
+	_, _ = w.Write(body) // httpapi keeps it until it is sent
 }

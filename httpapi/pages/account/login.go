@@ -2,7 +2,6 @@ package account
 
 import (
 	"net/http"
-	"strings"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -140,7 +139,7 @@ func (p *Pages) openSession(v *pageContext) {
 	if err != nil {
 		view.fieldErrs["email"] = "fault.email"
 	}
-	if !isLoginCode(code) {
+	if !account.ValidCode(code) {
 		view.fieldErrs["code"] = "fault.digits"
 	}
 	if len(view.fieldErrs) > 0 {
@@ -166,11 +165,6 @@ func (p *Pages) openSession(v *pageContext) {
 	}
 	v.log(f.Status, engine.CodeOf(err))
 	v.codePage(view)
-}
-
-// isLoginCode reports whether a text has the format of a login code.
-func isLoginCode(text string) bool {
-	return len(text) == account.CodeDigits && !strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' })
 }
 
 // signOut closes the session. It deletes the cookie even after a failure, because the session expires within 15
