@@ -127,8 +127,8 @@ func TestS6_SecretElsewhere(t *testing.T) {
 	}
 }
 
-// TestS11_CrossSite: an account operation is done only if no page of another site can send the request. Golden files have
-// the refusal of each operation, TestK1_MediaType the types that a form can send.
+// TestS11_CrossSite: an account operation is done only if no page of another site can send the request. Golden files
+// have the refusal of each operation, TestK1_MediaType the types that a form can send.
 func TestS11_CrossSite(t *testing.T) {
 	origins := map[string]bool{ // whether it is this site's own
 		"": true, "https://api.example.do": true, "https://API.EXAMPLE.DO": true, "https://evil.example": false, "null": false,

@@ -68,7 +68,7 @@ func knownKeys(i int) int { return int(mix(uint64(i)) % 1e18) }
 func nearKeys(i int) int  { return knownKeys(i)/10*10 + (knownKeys(i)+1)%10 }
 func farKeys(i int) int   { return knownKeys(i + timingKnown) }
 
-// refusingAccounts refuses all alike, whoever asks; work, when set, is a planted difference.
+// refusingAccounts refuses all requests alike; work, when set, is a planted difference.
 type refusingAccounts struct {
 	*fakeAccounts
 	work func(known bool)
