@@ -48,7 +48,7 @@ func (s *System) accountsConfig() accounts.Config {
 		Clock: c.Clock, Monotonic: c.Monotonic, Random: c.Random, KeyPrefix: c.KeyPrefix, QuotaPolicy: c.QuotaPolicy,
 		LimitsOff: c.LimitsOff, WriteTimeout: c.WriteTimeout, MailboxMax: c.MailboxMax,
 		PendingWritesMax: c.PendingWritesMax, AnonymousClientsMax: c.AnonymousClientsMax, Shards: c.AccountShards,
-		Available: s.available, BeginChange: s.beginChange, EndChange: s.calls.leave,
+		Available: s.available, BeginChange: s.beginChange, EndChange: s.calls.leave, AskLeader: s.askLeader,
 	}
 	if c.Mailer != nil {
 		a.Mail = c.Mailer.Send

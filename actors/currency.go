@@ -11,13 +11,13 @@ import (
 // currencyActor holds the state of one currency, and decides and applies all its changes. Reads do not ask it: readers
 // answer from the snapshots on the board.
 type currencyActor struct {
-	self    *mailbox.Ref
-	clock   func() time.Time
-	journal *mailbox.Ref
-	board   *board
-	index   int // index of the currency in System.codes
-	state   *engine.CurrencyState
-	writes  writes
+	self   *mailbox.Ref
+	clock  func() time.Time
+	log    *commitlog.Log
+	board  *board
+	index  int // index of the currency in System.codes
+	state  *engine.CurrencyState
+	writes writes
 }
 
 // Receive implements mailbox.Actor.

@@ -107,6 +107,12 @@ func (s *testMonotonic) read() time.Duration {
 	return s.now
 }
 
+// tick reads the clock after a moment: no two asks of a node are made at the same time.
+func (s *testMonotonic) tick() time.Duration {
+	s.advance(1)
+	return s.read()
+}
+
 func (s *testMonotonic) advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,13 @@
 package actors
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/accounts"
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -163,6 +167,48 @@ func (a *leaderAccounts) Announce(requiredAt time.Time, by string) (account.KeyP
 func (a *leaderAccounts) WithdrawAnnouncement(by string) error {
 	_, err := withdrawAnnouncement.do(a.system, change{By: by})
 	return err
+}
+
+// grantLeases decides asks for leases of another node.
+var grantLeases = newOperation("GrantLeases", func(s *System, asks [][]byte) ([]*responseError, error) {
+	results := make([]*responseError, len(asks))
+	for i, err := range s.accounts.Grant(asks) {
+		results[i] = responseErrorOf(err)
+	}
+	return results, nil
+})
+
+// refusedPause is the time after which a node asks again for a lease that the leader has refused.
+const refusedPause = 5 * time.Millisecond
+
+// askLeader sends asks for leases to the leader. It tries again while no leader accepts them.
+func (s *System) askLeader(asks [][]byte) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.WriteTimeout)
+	defer cancel()
+	results := make([]error, len(asks))
+	for {
+		var answers []*responseError
+		problem := s.log.WriteProblem()
+		err := error(commitlog.ReadOnly(problem))
+		if problem == nil {
+			answers, err = grantLeases.ask(ctx, s, asks)
+		}
+		if _, leads := s.log.Decides(); errors.Is(err, commitlog.ErrNotLeader) && !leads && pause(ctx, retryLeader) {
+			continue
+		}
+		for i := range results {
+			switch {
+			case err != nil:
+				results[i] = err
+			case i < len(answers):
+				results[i] = answers[i].error()
+			}
+		}
+		if slices.Contains(results, error(commitlog.ErrNotLeader)) {
+			pause(ctx, refusedPause) // the node may ask again, with what it has applied meanwhile
+		}
+		return results
+	}
 }
 
 // Operations on rates.

@@ -40,10 +40,12 @@ func (s *System) observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return call.receipt, err
 }
 
-// beginChange is beginCall for a change. It also returns an error if the cluster has no majority.
+// beginChange is beginCall for a change. It also returns an error if this node of a cluster accepts no change.
 func (s *System) beginChange() error {
-	if s.available() == nil && s.accounts.Majority.Lost() {
-		return commitlog.ReadOnly(commitlog.ErrNoMajority)
+	if s.available() == nil {
+		if problem := s.log.WriteProblem(); problem != nil {
+			return commitlog.ReadOnly(problem)
+		}
 	}
 	return s.beginCall()
 }

@@ -57,8 +57,10 @@ type (
 	}
 )
 
-// retryLeader is the time after which a query is sent again that no leader has accepted.
-const retryLeader = 10 * time.Millisecond
+const (
+	retryLeader     = 10 * time.Millisecond  // time after which a query is sent again that no leader has accepted
+	problemInterval = 250 * time.Millisecond // interval of checks whether a node can apply a change
+)
 
 // do runs the operation on the leader. It tries again only while it is certain that nothing was done: during the
 // election of a leader.
@@ -70,7 +72,7 @@ func (o *leaderOperation[Q, A]) do(s *System, query Q) (answer A, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.WriteTimeout)
 	defer cancel()
 	for {
-		if s.log.Shared.Leads() {
+		if _, leads := s.log.Decides(); leads {
 			answer, err = o.run(s, query)
 		} else {
 			answer, err = o.ask(ctx, s, query)
@@ -78,16 +80,24 @@ func (o *leaderOperation[Q, A]) do(s *System, query Q) (answer A, err error) {
 		if !errors.Is(err, commitlog.ErrNotLeader) {
 			return answer, err
 		}
-		if s.accounts.Majority.Lost() {
-			return answer, commitlog.ReadOnly(commitlog.ErrNoMajority)
+		if problem := s.log.WriteProblem(); problem != nil {
+			return answer, commitlog.ReadOnly(problem)
 		}
-		timer := time.NewTimer(retryLeader)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, retryLeader) {
 			return answer, err
 		}
+	}
+}
+
+// pause waits for d. It returns false if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -110,10 +120,25 @@ func (o *leaderOperation[Q, A]) ask(ctx context.Context, s *System, query Q) (an
 		return answer, commitlog.ErrNotLeader
 	case r.Error != nil:
 		return r.Answer, r.Error.error()
-	case s.log.AwaitApplied(ctx, r.Sequence) != nil:
+	case !s.awaitApplied(ctx, r.Sequence):
 		return answer, commitlog.ErrOutcomeUnknown
 	}
 	return r.Answer, nil
+}
+
+// awaitApplied waits until this node has applied all records up to a sequence. It returns false if it can't.
+func (s *System) awaitApplied(ctx context.Context, sequence uint64) bool {
+	for {
+		wait, cancel := context.WithTimeout(ctx, problemInterval)
+		err := s.log.AwaitApplied(wait, sequence)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil || s.log.WriteProblem() != nil {
+			return false
+		}
+	}
 }
 
 // answer runs an operation for another node, if this node leads.
@@ -122,8 +147,9 @@ func (s *System) answer(body []byte) []byte {
 	var r leaderResponse[any]
 	err := json.Unmarshal(body, &q)
 	run := operations[q.Operation]
+	_, leads := s.log.Decides()
 	switch {
-	case s.available() != nil || !s.log.Shared.Leads():
+	case s.available() != nil || !leads:
 		r.NotLeader = true
 	case err != nil || run == nil:
 		r.Error = responseErrorOf(&engine.Error{Code: engine.CodeInternalError, Message: "the leader does not know the operation; do all nodes have the same version?"})
@@ -143,6 +169,9 @@ func (s *System) answer(body []byte) []byte {
 }
 
 func responseErrorOf(err error) *responseError {
+	if err == nil {
+		return nil
+	}
 	known := accounts.AsEngineError(err)
 	e := &responseError{Code: known.Code, Message: known.Message, RetryAfter: known.RetryAfter}
 	if known.Cause != nil {
@@ -152,8 +181,14 @@ func responseErrorOf(err error) *responseError {
 }
 
 func (e *responseError) error() error {
-	if e.Message == commitlog.ErrOutcomeUnknown.Message {
+	if e == nil {
+		return nil
+	}
+	switch e.Message {
+	case commitlog.ErrOutcomeUnknown.Message:
 		return commitlog.ErrOutcomeUnknown
+	case commitlog.ErrNotLeader.Message:
+		return commitlog.ErrNotLeader
 	}
 	err := &engine.Error{Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter}
 	if e.Cause != "" {

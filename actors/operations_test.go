@@ -117,11 +117,11 @@ func TestOperations_NoLeader(t *testing.T) { synctest.Test(t, waitsForLeader) }
 func waitsForLeader(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	leader := f.nodes[0]
-	f.log.with(func() { f.log.leader = nil })
+	f.log.elect(nil)
 	var asking sync.WaitGroup
 	asking.Go(func() { observe(t, f.nodes[1].System, saying("infodolar", noon, "USD", "58", "60", "popular")) })
 	after(5 * retryLeader)
-	f.log.with(func() { f.log.leader = leader.node })
+	f.log.elect(leader.node)
 	asking.Wait()
 	f.log.with(func() { f.log.stuck = true })
 	asking.Go(func() {
@@ -131,7 +131,7 @@ func waitsForLeader(t *testing.T) {
 		}
 	})
 	leader.offers()
-	f.log.with(func() { f.log.leader = f.nodes[2].node })
+	f.log.elect(f.nodes[2].node)
 	asking.Wait()
 	f.log.with(func() { f.log.stuck = false })
 	f.spread()

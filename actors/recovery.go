@@ -123,7 +123,7 @@ func (s *System) populate(r *replayer) error {
 // batch must fit into one record, a bundle (writes.oneBundle).
 func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
-		clock: s.config.Clock, journal: s.log.Ref, board: s.board, index: index, state: state,
+		clock: s.config.Clock, log: s.log, board: s.board, index: index, state: state,
 		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
 	}
 }

@@ -79,7 +79,7 @@ func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 	state := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
 	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{
-		clock: func() time.Time { return noon }, journal: ignoring, board: newBoard([]*engine.CurrencySnapshot{state.Snapshot()}), state: state,
+		clock: func() time.Time { return noon }, log: &commitlog.Log{Ref: ignoring}, board: newBoard([]*engine.CurrencySnapshot{state.Snapshot()}), state: state,
 		writes: writes{
 			pendingMax: 5, waiting: []*command{waiting},
 			inFlight: &writeBatch{[]*command{flying}, []engine.Decision{{Events: []engine.Event{unknownMessage{}}}}},

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -146,11 +147,52 @@ func TestShared_K5_TwoActiveKeys(t *testing.T) {
 	}
 }
 
+// broken is a test of a fleet that ends by a panic, for controls.
+type broken struct{ t *testing.T }
+
+func (b broken) Helper()                   { b.t.Helper() }
+func (b broken) Fatal(args ...any)         { panic(errors.New(fmt.Sprint(args...))) }
+func (b broken) Fatalf(f string, a ...any) { panic(fmt.Errorf(f, a...)) }
+
+// catches plays something with a planted bug and reports whether it was noticed.
+func catches(t *testing.T, play func(t panicStops) (wrong string)) (noticed bool) {
+	t.Helper()
+	defer func() {
+		if reason := recover(); reason != nil {
+			t.Logf("caught: %.300v", reason)
+			noticed = true
+		}
+	}()
+	wrong := play(broken{t})
+	t.Logf("caught: %.300s", wrong)
+	return wrong != ""
+}
+
+// TestShared_Control_EveryNodeLeads is TestShared_K5_TwoActiveKeys on nodes that all decide.
+func TestShared_Control_EveryNodeLeads(t *testing.T) {
+	for seed := range uint64(20) {
+		var f *testCluster
+		noticed := catches(t, func(b panicStops) string {
+			f = startCluster(b, 3, seed, Config{WriteTimeout: 1e9})
+			token := f.nodes[0].login()
+			f.log.with(func() { f.log.lax = true })
+			return f.createKeys(token)
+		})
+		for _, s := range f.nodes {
+			_ = s.Close() // it may have stopped
+		}
+		if noticed {
+			return
+		}
+	}
+	t.Error("the check did not notice that every node decided")
+}
+
 // TestShared_Control_OthersAreNotReceived hides from one node what the others write.
 func TestShared_Control_OthersAreNotReceived(t *testing.T) {
 	f := startCluster(t, 3, 1, Config{})
 	defer f.stop()
-	f.log.with(func() { f.nodes[2].node.deaf = true })
+	f.log.with(func() { f.nodes[2].node.deaf = func(any) bool { return true } })
 	f.nodes[0].login()
 	if f.differs() == "" {
 		t.Error("the check did not notice that a node had no reports of the others")

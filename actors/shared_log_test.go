@@ -17,16 +17,19 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// sharedLog is a log that several nodes write, in memory: one order of records, and nodes that hear of them each in
-// its own time. Nodes that are cut off hear nothing, and what they offer waits.
+// sharedLog is a log of several nodes, in memory: one order of records, which the leader writes, and nodes that hear of
+// them each in its own time. Nodes that are cut off hear nothing, and what they offer waits.
 type sharedLog struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	records [][]byte
 	nodes   []*sharedNode
-	leader  *sharedNode // decides; nil = there is none
-	lost    int         // offers that lost their place
+	leader  *sharedNode // writes; nil = there is none
+	term    uint64      // of the leader
+	after   uint64      // number of records of earlier terms
+	offer   []byte      // of the leader, not decided
 	stuck   bool        // no offer is decided
+	lax     bool        // the planted bug: every node leads
 	random  *rand.Rand
 }
 
@@ -40,12 +43,12 @@ func newSharedLog(seed uint64) *sharedLog {
 type sharedNode struct {
 	log   *sharedLog
 	id    engine.NodeID
-	copy  *memoryJournal // what is on the node's disk
-	off   bool           // cut off
-	waits bool           // its offer is not decided
-	full  bool           // its disk is
-	held  bool           // it receives nothing, although it is not cut off
-	deaf  bool           // the planted bug: what other nodes have written is hidden from it
+	copy  *memoryJournal       // what is on the node's disk
+	off   bool                 // cut off
+	waits bool                 // its offer is not decided
+	full  bool                 // its disk is
+	held  bool                 // it receives nothing, although it is not cut off
+	deaf  func(event any) bool // the planted bug: events that are hidden from it
 	since time.Time
 	open  *sharedJournal
 
@@ -69,7 +72,7 @@ func (l *sharedLog) join(id engine.NodeID, disk *memoryJournal) *sharedNode {
 	n := &sharedNode{log: l, id: id, copy: disk, since: noon}
 	l.nodes = append(l.nodes, n)
 	if l.leader == nil {
-		l.leader = n
+		l.lead(n)
 	}
 	return n
 }
@@ -79,8 +82,22 @@ func (n *sharedNode) journal() *sharedJournal {
 	n.log.mu.Lock()
 	defer n.log.mu.Unlock()
 	n.open = &sharedJournal{memoryJournal: n.copy, node: n}
+	if n.log.leader == n || n.log.leader == nil {
+		n.log.lead(n)
+	}
 	return n.open
 }
+
+// lead begins a term. The offer of the leader before may be kept. The caller holds the lock.
+func (l *sharedLog) lead(n *sharedNode) {
+	if l.offer != nil && n != nil && l.random.IntN(2) == 0 {
+		l.records = append(l.records, l.offer)
+	}
+	l.leader, l.offer, l.term, l.after = n, nil, l.term+1, uint64(len(l.records))
+}
+
+// elect makes a node the leader.
+func (l *sharedLog) elect(n *sharedNode) { l.with(func() { l.lead(n) }) }
 
 // with changes the log and wakes all that wait.
 func (l *sharedLog) with(change func()) {
@@ -98,7 +115,7 @@ func (l *sharedLog) cut(n *sharedNode, off bool) {
 func (n *sharedNode) majority() bool {
 	reached := 0
 	for _, other := range n.log.nodes {
-		if !other.off {
+		if !other.off && other.open != nil && !other.open.closed {
 			reached++
 		}
 	}
@@ -110,12 +127,17 @@ func (j *sharedJournal) Node() engine.NodeID { return j.node.id }
 // Join implements commitlog.SharedJournal.
 func (*sharedJournal) Join(context.Context) ([]byte, error) { return bytes.Repeat([]byte{7}, 32), nil }
 
-// Leads implements commitlog.SharedJournal.
-func (j *sharedJournal) Leads() bool {
+// Leadership implements commitlog.SharedJournal.
+func (j *sharedJournal) Leadership() (term, after uint64) {
 	l := j.node.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leader == j.node
+	if l.leader == j.node && l.leader.open == j {
+		return l.term, l.after
+	} else if l.lax {
+		return l.term, 0
+	}
+	return 0, 0
 }
 
 // Serve implements commitlog.SharedJournal.
@@ -162,8 +184,8 @@ func (j *sharedJournal) CheckSpace(int64) (err error) {
 	return err
 }
 
-// Append waits until a record follows expected and the node can know whose.
-func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error) {
+// Append waits until the record is decided, or the node no longer leads.
+func (j *sharedJournal) Append(term uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("%d records, want one bundle", len(records))
 	}
@@ -173,17 +195,17 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 	l := j.node.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for {
+	for lost := commitlog.ErrNotLeader; ; lost = commitlog.ErrOutcomeUnknown {
 		switch {
 		case j.closed:
 			return 0, errSharedClosed
 		case j.node.full:
 			return 0, wal.ErrNoSpace
+		case (l.leader != j.node || l.term != term) && !l.lax:
+			return 0, lost
 		case l.stuck || !j.node.majority():
-		case uint64(len(l.records)) > expected:
-			l.lost++
-			return 0, fmt.Errorf("%w: %d, not %d", commitlog.ErrPosition, len(l.records), expected)
 		default:
+			l.offer = nil
 			l.records = append(l.records, bytes.Clone(records[0]))
 			l.changed.Broadcast()
 			if l.random.IntN(2) == 0 { // the follower may be first
@@ -191,9 +213,9 @@ func (j *sharedJournal) Append(expected uint64, records [][]byte) (uint64, error
 				runtime.Gosched()
 				l.mu.Lock()
 			}
-			return expected + 1, nil
+			return 1, nil
 		}
-		j.node.waits = true
+		j.node.waits, l.offer = true, bytes.Clone(records[0])
 		l.changed.Wait()
 		j.node.waits = false
 	}
@@ -235,19 +257,37 @@ func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
 
 // hears returns a record as the node receives it.
 func (n *sharedNode) hears(data []byte) []byte {
-	b, err := record.NewDecoder().Bundle(data)
-	if err != nil || !n.deaf || b.Node == n.id {
+	decoder := record.NewDecoder()
+	b, err := decoder.Bundle(data)
+	if err != nil || n.deaf == nil {
 		return bytes.Clone(data)
 	}
-	hidden, err := record.Encode(&record.Bundle{Node: b.Node, Token: b.Token})
-	if err != nil {
+	heard := &record.Bundle{Node: b.Node, Token: b.Token}
+	for _, r := range b.Records {
+		if event, err := decoder.Event(r); err != nil || !n.deaf(event) {
+			heard.Records = append(heard.Records, r)
+		}
+	}
+	if data, err = record.Encode(heard); err != nil {
 		panic(err)
 	}
-	return hidden
+	return data
 }
 
 func (j *sharedJournal) Close() error {
-	j.node.log.with(func() { j.closed = true })
+	l := j.node.log
+	l.with(func() {
+		j.closed = true
+		if l.leader != j.node {
+			return
+		}
+		l.lead(nil)
+		for _, n := range l.nodes {
+			if l.leader == nil && n.open != nil && !n.open.closed && !n.off {
+				l.lead(n)
+			}
+		}
+	})
 	return nil
 }
 
@@ -307,7 +347,7 @@ func (f *testCluster) join(disk *memoryJournal) *clusterNode {
 func (s *clusterNode) boot() {
 	s.fleet.t.Helper()
 	c := s.fleet.config
-	c.Clock, c.Monotonic, c.Mailer, c.Journal = s.fleet.clock.Read, s.monotonic.read, s.fleet.mail, s.node.journal()
+	c.Clock, c.Monotonic, c.Mailer, c.Journal = s.fleet.clock.Read, s.monotonic.tick, s.fleet.mail, s.node.journal()
 	if c.Catalogue == nil {
 		c.Catalogue = testCatalogue()
 	}

@@ -139,7 +139,7 @@ func TestShared_A11_BehindALease(t *testing.T) {
 			t.Errorf("behind a lease that is not decided: %v", err)
 		}
 	})
-	f.nodes[2].offers()
+	f.nodes[0].offers() // which leads
 	first.Wait()
 	f.log.cut(f.nodes[2].node, true)
 	if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeNoMajority {
@@ -255,7 +255,7 @@ func TestShared_A12_UnknownCurrency(t *testing.T) {
 	}
 	f.config.Catalogue = catalogue
 	wide := f.join(&memoryJournal{})
-	f.log.with(func() { f.log.leader = wide.node })
+	f.log.elect(wide.node)
 	observe(t, wide.System, saying("infodolar", noon, "XTS", "58", "60", "popular"))
 	narrow := f.nodes[0]
 	<-narrow.Done()
@@ -293,12 +293,32 @@ func (f *testCluster) command(s *clusterNode, random *rand.Rand, tokens []accoun
 	}
 }
 
-// sendAtOnce gives every node commands at once. Those that others made impossible are refused, nothing else is.
+// sendAtOnce gives every node commands at once, while the leader changes. Those that others made impossible are
+// refused, and of those in progress when their leader changes the outcome is unknown.
 func (f *testCluster) sendAtOnce(seed uint64, tokens []account.Digest, rounds int) {
+	ended, elections := make(chan struct{}), sync.WaitGroup{}
+	defer elections.Wait()
+	defer close(ended)
+	elections.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-ended:
+				return
+			default:
+				f.log.elect(f.nodes[i%len(f.nodes)].node)
+				f.nodes[0].States() //nolint:errcheck // only to pass some time
+			}
+		}
+	})
 	f.allAccounts(2, func(s *clusterNode, time int) {
 		random := rand.New(rand.NewPCG(seed, uint64(s.node.id)*10+uint64(time)))
 		for round := range rounds {
-			switch err := f.command(s, random, tokens, round); codeOfError(err) {
+			err := f.command(s, random, tokens, round)
+			switch codeOfError(err) {
+			case engine.CodeInternalError:
+				if !errors.Is(err, commitlog.ErrOutcomeUnknown) {
+					f.t.Fatalf("node %d: %v", s.node.id, err)
+				}
 			case "", engine.CodeKeyLimitReached, engine.CodeNotFound, engine.CodeAccountSuspended:
 			default:
 				f.t.Fatalf("node %d: %v", s.node.id, err)

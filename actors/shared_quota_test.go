@@ -57,10 +57,16 @@ func (q *clusterQuota) wait(d time.Duration) {
 	q.pass(d)
 }
 
-// play asks for minutes on all nodes, one after the other and at once.
+// play asks for minutes on all nodes, one after the other and at once, while the leader changes.
 func (q *clusterQuota) play() string {
 	for round := range 40 {
+		if q.wrong != "" {
+			break
+		}
 		nodes := q.nodes
+		if round%4 == 2 {
+			q.log.elect(q.nodes[round/4%len(q.nodes)].node)
+		}
 		if round%3 == 0 {
 			nodes = q.nodes[round%len(q.nodes):][:1]
 		}
@@ -117,7 +123,10 @@ func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
 	defer q.stop()
 	q.log.with(func() {
 		for _, s := range q.nodes {
-			s.node.deaf = true
+			s.node.deaf = func(event any) bool {
+				lease, ok := event.(*account.Leased)
+				return ok && lease.Node != s.node.id
+			}
 		}
 	})
 	if q.play() == "" {

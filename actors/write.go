@@ -3,7 +3,6 @@ package actors
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
@@ -30,7 +29,6 @@ type writes struct {
 	decideSingly int           // number of commands at the head of waiting that get a batch each
 	stopped      *engine.Error // not nil: the node has stopped; the error for all commands
 	oneBundle    bool          // several nodes share the journal, so a batch must fit into one record (record.Bundle)
-	remoteSeq    uint64        // number of RemoteEvents messages received
 }
 
 // writeBatch is a batch of commands on its way through the journal.
@@ -43,6 +41,12 @@ type writeBatch struct {
 func (b *writeBatch) answer() {
 	for i, m := range b.commands {
 		m.Reply(b.decisions[i].Receipt, nil)
+	}
+}
+
+func (b *writeBatch) reject(err *engine.Error) {
+	for _, m := range b.commands {
+		m.Reject(err)
 	}
 }
 
@@ -69,11 +73,16 @@ func (c *currencyActor) next() {
 		if len(batch.commands) == 0 {
 			return
 		}
+		term, decides := c.log.Decides()
+		if !decides {
+			batch.reject(commitlog.ErrNotLeader)
+			continue
+		}
 		records, err := c.decide(batch)
 		switch {
 		case err == nil && len(records) > 0:
 			w.inFlight = batch
-			c.journal.Send(&commitlog.Write{From: c.self, Records: records, RemoteSeq: w.remoteSeq})
+			c.log.Ref.Send(&commitlog.Write{From: c.self, Records: records, Term: term})
 		case err == nil:
 			batch.answer()
 		case len(batch.commands) > 1:
@@ -166,23 +175,15 @@ func encodeAll(decisions []engine.Decision, bytesMax int) (records [][]byte, err
 	return records, nil
 }
 
-// committed applies a durable batch and answers its commands. After a failed write it rejects the commands, or decides
-// them again.
+// committed applies a durable batch and answers its commands. After a failed write it rejects the commands.
 func (c *currencyActor) committed(m *commitlog.WriteResult) {
 	w := &c.writes
 	batch := w.inFlight
 	switch {
 	case batch == nil: // Abort has rejected the commands
 		return
-	case m.Err == commitlog.ErrConflict: // another node's events came first
-		if w.decideSingly > 0 {
-			w.decideSingly += len(batch.commands)
-		}
-		w.waiting = slices.Concat(batch.commands, w.waiting)
 	case m.Err != nil:
-		for _, command := range batch.commands {
-			command.Reject(m.Err)
-		}
+		batch.reject(m.Err)
 	default:
 		for _, decision := range batch.decisions {
 			c.applyAll(decision.Events)
@@ -204,11 +205,9 @@ func (c *currencyActor) applyAll(events []engine.Event) {
 // post shows the new snapshot to the readers.
 func (c *currencyActor) post() { c.board.post(c.index, c.state.Snapshot()) }
 
-// remote applies another node's events. A batch in flight was decided from the previous state, so the journal will
-// reject it with ErrConflict.
+// remote applies another node's events. Then no batch of this node is in flight that could become durable.
 func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	if c.writes.stopped == nil {
-		c.writes.remoteSeq++
 		c.applyAll(m.Events)
 		c.post()
 	}
@@ -230,9 +229,7 @@ func (c *currencyActor) RejectAll(err *engine.Error) {
 	w := &c.writes
 	w.stopped = err
 	if w.inFlight != nil {
-		for _, m := range w.inFlight.commands {
-			m.Reject(err)
-		}
+		w.inFlight.reject(err)
 		w.inFlight = nil
 	}
 	for _, m := range w.waiting {

@@ -77,9 +77,6 @@ func (l *link) call(request []byte) <-chan []byte {
 	return answer
 }
 
-// Leads implements actors.Shared.
-func (j *Journal) Leads() bool { return j.cluster.isLeader() }
-
 // Serve implements actors.Shared.
 func (j *Journal) Serve(answer func(request []byte) []byte) { j.cluster.serve.Store(&answer) }
 

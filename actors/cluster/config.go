@@ -31,8 +31,8 @@ type Config struct {
 
 	// Dir is the node's data directory.
 	Dir string
-	// Log configures the local log: this node's own copy of the stream, in Dir. Open replaces Log.Clock and Log.Logger by
-	// Clock and Logger of this Config.
+	// Log configures the local log: this node's own copy of the stream, in Dir. Open replaces Log.Clock and Log.Logger
+	// by Clock and Logger of this Config.
 	Log wal.Options
 	// TLS names the certificate files with which nodes authenticate each other.
 	TLS TLS
@@ -42,8 +42,8 @@ type Config struct {
 	// Secret is known only to the nodes: secretBytesMin or more random characters. With TLS it is optional, and nodes
 	// must have both the secret and a certificate.
 	Secret string
-	// Insecure allows a cluster without TLS. Nodes authenticate each other with the Secret. All addresses must be loopback
-	// addresses.
+	// Insecure allows a cluster without TLS. Nodes authenticate each other with the Secret. All addresses must be
+	// loopback addresses.
 	Insecure bool
 
 	// Version is the version of the program. Other nodes show it in their Status.
@@ -78,8 +78,8 @@ const (
 	membersMax   = 5
 	nameBytesMax = 64
 
-	// checkpointEntriesDefault is the number of entries after which the store writes a checkpoint. The newer half of them
-	// stays in memory for nodes that are behind. A node that needs older ones copies another node's log.
+	// checkpointEntriesDefault is the number of entries after which the store writes a checkpoint. The newer half of
+	// them stays in memory for nodes that are behind. A node that needs older ones copies another node's log.
 	checkpointEntriesDefault = 20_000
 )
 

@@ -2,7 +2,7 @@
 // node also has a copy of its records, its local log. Open joins the cluster. Package node makes an actors.Shared of
 // Cluster.
 //
-//	actors ──Append──► Journal ──propose──► leader ──► entries on a majority
+//	actors ──Append──► Journal of the leader ──propose──► entries on a majority
 //	   ▲                  │                                 │
 //	   └──deliver── local log (wal) ◄──Follow── committed entries
 //
@@ -26,8 +26,8 @@
 //
 // With previous a node detects that its own log has another history before it applies the record.
 //
-// A node proposes a record for one sequence. Of several entries with one sequence all nodes apply the first and ignore
-// the others, so a proposal can be repeated until Follow knows which record has the sequence. A node whose local log is
+// Only the leader proposes records, each once, and only in a term in which it has applied everything of earlier terms
+// (Leadership). Others ask it (Ask). If it ceases to lead meanwhile, the outcome is unknown. A node whose local log is
 // longer than the stream stops.
 //
 //	DIR/                     the local log and the snapshots (package wal)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -196,13 +197,14 @@ func (f *testCluster) appendMany(count int) {
 }
 
 // publishRaw publishes an arbitrary body for the sequence after expected.
-func (n *testNode) publishRaw(t testing.TB, expected uint64, body []byte) {
-	t.Helper()
-	r := n.cluster.replica.Load()
-	eventually(t, "an entry that is taken", func() bool {
-		r.propose(body)
-		return sleep(t.Context(), proposeInterval) == nil && r.sequence() > expected
+func (f *testCluster) publishRaw(expected uint64, body []byte) {
+	f.t.Helper()
+	leader := f.nodes[f.leader()].cluster
+	eventually(f.t, "an entry that is taken", func() bool {
+		term, _ := leader.Journal().Leadership()
+		return leader.replica.Load().propose(term, body)
 	})
+	eventually(f.t, "an entry that is applied", func() bool { return leader.replica.Load().sequence() > expected })
 }
 
 // testNode is a node whose actors only count what is delivered.
@@ -214,6 +216,7 @@ type testNode struct {
 
 	gate      sync.Mutex // blocks deliveries while it is locked
 	delivered atomic.Uint64
+	appending sync.Mutex
 }
 
 func startNode(ctx context.Context, c Config) (*testNode, error) {
@@ -228,6 +231,7 @@ func startNode(ctx context.Context, c Config) (*testNode, error) {
 	}
 	n := &testNode{cluster: joined, done: make(chan struct{})}
 	n.delivered.Store(joined.Journal().Last())
+	joined.Journal().Serve(n.answer)
 	following, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	go func() {
@@ -291,57 +295,84 @@ func (n *testNode) log(t testing.TB, after uint64) []string {
 	return records
 }
 
-// append retries until the record is in the stream, at the next sequence whenever another record took one. It returns
-// the sequence and how many were lost to others.
-func (n *testNode) append(record string) (place uint64, lost int, err error) {
+// append appends a record at the leader, and waits until this node has it. It repeats what no leader has accepted.
+func (n *testNode) append(record string) (place uint64, err error) {
 	for {
-		last := n.last()
-		place, err = n.cluster.Journal().Append(last, [][]byte{[]byte(record)})
-		if !errors.Is(err, actors.ErrPosition) {
-			return place, lost, err
+		if place, err = n.appendHere(record); errors.Is(err, actors.ErrNotLeader) {
+			var answer []byte
+			if answer, err = n.cluster.Journal().Ask(context.Background(), []byte(record)); err == nil {
+				place = binary.LittleEndian.Uint64(answer)
+			}
 		}
-		lost++
-		for n.last() == last { // the record that took the sequence is about to be delivered
+		for err == nil && n.last() < place {
 			select {
 			case <-n.done:
-				return 0, lost, errClosed
+				return 0, errClosed
 			case <-time.NewTimer(time.Millisecond).C:
 			}
 		}
+		if !errors.Is(err, actors.ErrNotLeader) {
+			return place, err
+		}
+		select {
+		case <-n.done:
+			return 0, errClosed
+		case <-time.NewTimer(5 * time.Millisecond).C:
+		}
 	}
+}
+
+// appendHere appends a record if this node leads.
+func (n *testNode) appendHere(record string) (uint64, error) {
+	n.appending.Lock()
+	defer n.appending.Unlock()
+	j := n.cluster.Journal()
+	term, after := j.Leadership()
+	if term == 0 || n.last() < after {
+		return 0, actors.ErrNotLeader
+	}
+	return j.Append(term, [][]byte{[]byte(record)})
+}
+
+// answer appends a record for another node.
+func (n *testNode) answer(record []byte) []byte {
+	place, err := n.appendHere(string(record))
+	if errors.Is(err, actors.ErrNotLeader) {
+		return nil
+	}
+	return binary.LittleEndian.AppendUint64(nil, place)
 }
 
 // mustAppend is append that fails the test on an error.
 func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 	t.Helper()
-	place, _, err := n.append(record)
-	if err != nil {
+	place, err := n.append(record)
+	if err != nil || place == 0 {
 		t.Fatalf("append %q: %v", record, err)
 	}
 	return place
 }
 
-// appendAll has every node append records at once. It returns the acknowledged records of each node, their sequences,
-// and how many sequences were lost to others.
-func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][]uint64, lost int) {
+// appendAll has every node append records at once. It returns the acknowledged records of each node and their
+// sequences.
+func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][]uint64) {
 	f.t.Helper()
 	var all sync.WaitGroup
-	var misses [3]int
 	for i, n := range f.nodes {
 		all.Go(func() {
 			for k := range each {
 				record := fmt.Sprintf("n%d record %d", i+1, k)
-				place, missed, err := n.append(record)
+				place, err := n.append(record)
 				if err != nil {
 					f.t.Errorf("append: %v", err)
 					return
 				}
-				acknowledged[i], places[i], misses[i] = append(acknowledged[i], record), append(places[i], place), misses[i]+missed
+				acknowledged[i], places[i] = append(acknowledged[i], record), append(places[i], place)
 			}
 		})
 	}
 	all.Wait()
-	return acknowledged, places, misses[0] + misses[1] + misses[2]
+	return acknowledged, places
 }
 
 // otherHistory is the last step on a cluster: every node stops before it applies a record of a node that has another
@@ -349,7 +380,7 @@ func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][
 func otherHistory(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[0].last())
 	last, sum := f.nodes[0].cluster.Journal().position()
-	f.nodes[0].publishRaw(t, last, (&frame{sequence: last + 1, previous: sum + 1, record: []byte("whole")}).encode())
+	f.publishRaw(last, (&frame{sequence: last + 1, previous: sum + 1, record: []byte("whole")}).encode())
 	for _, n := range f.nodes {
 		if err := n.awaitEnd(t); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), fmt.Sprintf("record %d", last+1)) {
 			t.Errorf("follow ended with %v", err)

@@ -15,8 +15,8 @@ const (
 	joinRetryInterval = 20 * time.Millisecond
 	// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
 	majorityTimeout = 5 * time.Second
-	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier process
-	// of the same node. They refuse it until the connections of that process have ended.
+	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier
+	// process of the same node. They refuse it until the connections of that process have ended.
 	takeoverWait = 2 * silenceMax
 
 	codeKeyBytes = 32

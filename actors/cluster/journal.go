@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +14,6 @@ import (
 )
 
 const (
-	// stalledAfter must be longer than the election of a leader takes. If a proposal (a record that this node wants
-	// to append) is pending for longer than stalledAfter, the cluster cannot commit records, for example because the
-	// leader's disk is full.
-	stalledAfter    = 10 * time.Second
-	proposeInterval = 250 * time.Millisecond // time between attempts while the leader is the same
-	retryInterval   = 10 * time.Millisecond  // time between attempts without a leader, because an election may end at any moment
 	// recordBytesMax leaves room in a record of package wal for the frame and raft's entry around it.
 	recordBytesMax = wal.RecordBytesMax - 8<<10
 )
@@ -35,7 +28,6 @@ type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
 	cluster          *Cluster
-	send             func(body []byte) bool    // proposes a frame once; false = there is no leader
 	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
 	stop             chan error                // makes Follow return the error
 	diskFull         atomic.Bool               // the local log waits for space on the disk
@@ -48,18 +40,16 @@ type Journal struct {
 	closeErr     error      // if not nil, the error of all calls of Append
 }
 
-// proposal is a record that this node proposed for a sequence.
+// proposal is a record that this node, the leader, wants to append.
 type proposal struct {
-	sequence   uint64
-	record     []byte // unlike any other: it is a bundle, with a token
-	proposedAt time.Time
-	ctx        context.Context // canceled when Follow knows which record has the sequence
-	cancel     func()
-	err        error // result; nil = the proposed record has the sequence; set before ctx is canceled
+	sequence uint64
+	record   []byte        // unlike any other: it is a bundle, with a token
+	done     chan struct{} // closed when the outcome is known
+	err      error         // the outcome; set before done is closed
 }
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
-	j := &Journal{Log: log, cluster: c, send: c.replica.Load().propose, stop: make(chan error, 1), last: log.Last()}
+	j := &Journal{Log: log, cluster: c, stop: make(chan error, 1), last: log.Last()}
 	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
 	sum, err := lastChecksum(log)
 	j.lastChecksum = sum
@@ -95,9 +85,9 @@ func (j *Journal) Close() error {
 	return j.Log.Close()
 }
 
-// Append implements actors.Shared. It accepts exactly one record. If Follow returns while Append waits, Append returns
-// an error.
-func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
+// Append implements actors.Shared. It accepts exactly one record, and proposes it once. If Follow returns while Append
+// waits, Append returns an error.
+func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
 	}
@@ -108,19 +98,23 @@ func (j *Journal) Append(expected uint64, records [][]byte) (uint64, error) {
 	if err := j.CheckSpace(int64(len(records[0]))); err != nil {
 		return 0, fmt.Errorf("append to the stream: %w", err)
 	}
-	p, body, err := j.propose(expected, records[0])
+	p, body, err := j.begin(records[0])
 	if err != nil {
 		return 0, err
 	}
-	j.publish(p, body)
+	if !j.cluster.replica.Load().propose(term, body) {
+		j.end(p, actors.ErrNotLeader)
+		return 0, actors.ErrNotLeader
+	}
+	<-p.done
 	if p.err != nil {
-		return 0, fmt.Errorf("append after record %d: %w", expected, p.err)
+		return 0, fmt.Errorf("append record %d: %w", p.sequence, p.err)
 	}
 	return p.sequence, nil
 }
 
-// propose makes a proposal, stores it in pending, and returns it with the frame to propose.
-func (j *Journal) propose(expected uint64, record []byte) (*proposal, []byte, error) {
+// begin makes a proposal, stores it in pending, and returns it with the frame to propose.
+func (j *Journal) begin(record []byte) (*proposal, []byte, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -128,38 +122,42 @@ func (j *Journal) propose(expected uint64, record []byte) (*proposal, []byte, er
 		return nil, nil, j.closeErr
 	case j.pending != nil:
 		return nil, nil, errors.New("append to the stream: another append is in progress")
-	case j.last != expected:
-		return nil, nil, fmt.Errorf("append after record %d: %w: the stream ends with %d or later", expected, actors.ErrPosition, j.last)
 	}
-	p := &proposal{sequence: expected + 1, record: record, proposedAt: j.cluster.config.Clock()}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	f := frame{sequence: p.sequence, previous: j.lastChecksum, record: record}
-	j.pending = p
-	return p, f.encode(), nil
+	j.pending = &proposal{sequence: j.last + 1, record: record, done: make(chan struct{})}
+	f := frame{sequence: j.pending.sequence, previous: j.lastChecksum, record: record}
+	return j.pending, f.encode(), nil
 }
 
-// publish proposes the frame again and again until Follow knows which record has the sequence of the proposal. The
-// nodes apply only the first entry with a sequence, so they do not apply the proposal twice.
-func (j *Journal) publish(p *proposal, body []byte) {
-	r := j.cluster.replica.Load()
-	for p.ctx.Err() == nil {
-		leader := r.leader.Load()
-		if !j.send(body) {
-			_ = sleep(p.ctx, retryInterval)
-			continue
-		}
-		for waited := time.Duration(0); waited < proposeInterval && r.leader.Load() == leader && p.ctx.Err() == nil; waited += retryInterval {
-			_ = sleep(p.ctx, retryInterval) // the loop checks p.ctx
-		}
-	}
-}
-
-// stalled reports whether a proposal has been pending for longer than stalledAfter although this node's disk has
-// space. The node should then reject new changes. Append still waits.
-func (j *Journal) stalled(now time.Time) bool {
+// end sets the outcome of a proposal that is still pending. With p == nil it is any.
+func (j *Journal) end(p *proposal, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.pending != nil && !j.diskFull.Load() && now.Sub(j.pending.proposedAt) > stalledAfter
+	if j.pending != nil && (p == nil || p == j.pending) {
+		j.endPending(err)
+	}
+}
+
+// endPending is called with mu locked.
+func (j *Journal) endPending(err error) {
+	j.pending.err = err
+	close(j.pending.done)
+	j.pending = nil
+}
+
+// proposing reports whether a proposal has no outcome yet.
+func (j *Journal) proposing() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pending != nil
+}
+
+// Leadership implements actors.Shared.
+func (j *Journal) Leadership() (term, after uint64) {
+	r := j.cluster.replica.Load()
+	if l := r.leadership.Load(); l != nil && r.c.config.Clock().UnixNano() > r.transferUntil.Load() {
+		return l.term, l.after
+	}
+	return 0, 0
 }
 
 func (j *Journal) position() (uint64, uint32) {
@@ -169,18 +167,18 @@ func (j *Journal) position() (uint64, uint32) {
 }
 
 // committed is called with frames that are now in the stream and in the local log. If one of them has the sequence of
-// the pending proposal, Append returns: nil if the frame is the proposal, else ErrPosition.
+// the pending proposal, Append returns.
 func (j *Journal) committed(frames []frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range frames {
 		f := &frames[i]
 		if p := j.pending; p != nil && p.sequence == f.sequence {
-			if !bytes.Equal(p.record, f.record) {
-				p.err = actors.ErrPosition
+			var err error
+			if !bytes.Equal(p.record, f.record) { // another node leads
+				err = actors.ErrOutcomeUnknown
 			}
-			j.pending = nil
-			p.cancel()
+			j.endPending(err)
 		}
 		j.last, j.lastChecksum = f.sequence, checksum(f.record)
 		j.cluster.last.Store(f.sequence)
@@ -194,9 +192,7 @@ func (j *Journal) closeWith(err error) {
 	if j.closeErr == nil {
 		j.closeErr = err
 	}
-	if p := j.pending; p != nil {
-		p.err = j.closeErr
-		j.pending = nil
-		p.cancel()
+	if j.pending != nil {
+		j.endPending(j.closeErr)
 	}
 }

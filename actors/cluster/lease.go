@@ -7,8 +7,8 @@ import (
 
 const (
 	leasePollInterval = 100 * time.Millisecond
-	// leaseTime is how long a leader may believe that it still leads after a majority has confirmed it. A new leader holds
-	// no lease for this time, and two polls more, in which its predecessor notices that its lease has ended.
+	// leaseTime is how long a leader may believe that it still leads after a majority has confirmed it. A new leader
+	// holds no lease for this time, and two polls more, in which its predecessor notices that its lease has ended.
 	leaseTime = 800 * time.Millisecond
 )
 

@@ -16,6 +16,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -52,7 +53,10 @@ type replica struct {
 
 	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
 	leads  atomic.Bool
-	older  atomic.Bool // this directory lacks entries that this node has confirmed, so it must not vote
+	// leadership is nil unless this node leads and has applied an entry of its term.
+	leadership    atomic.Pointer[leadership]
+	transferUntil atomic.Int64 // until this time, in Unix nanoseconds, this node decides nothing, because it hands over
+	older         atomic.Bool  // this directory lacks entries that this node has confirmed, so it must not vote
 	// readIndex is the index up to which entries must be applied to be up to date; 0 = unknown.
 	readIndex atomic.Uint64
 	diskFull  atomic.Bool
@@ -93,10 +97,16 @@ func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
 	r.view = &storageView{s, r}
 	r.raw, err = raft.NewRawNode(&raft.Config{
 		ID: id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: r.view, Applied: r.applied, MaxSizePerMsg: 1 << 20,
-		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, Logger: &raft.DefaultLogger{Logger: slog.NewLogLogger(c.logger.Handler(), slog.LevelDebug)},
+		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, DisableProposalForwarding: true, Logger: &raft.DefaultLogger{Logger: slog.NewLogLogger(c.logger.Handler(), slog.LevelDebug)},
 	})
 	r.publishConf()
 	return r, err
+}
+
+// leadership is a term in which this node leads.
+type leadership struct {
+	term  uint64
+	after uint64 // sequence of the newest record of earlier terms
 }
 
 // storageView is the storage that raft sees. A snapshot for another node has the present members, because raft accepts
@@ -222,6 +232,11 @@ func (r *replica) do(f func()) bool {
 	case ran := <-done:
 		return ran
 	case <-r.c.replicaDone:
+	}
+	select {
+	case ran := <-done: // it may have run before the end
+		return ran
+	default:
 		return false
 	}
 }
@@ -236,7 +251,7 @@ func (r *replica) stop(err error) {
 	}
 	r.mu.Unlock()
 	r.leader.Store(0)
-	r.leads.Store(false)
+	r.setLeads(false)
 	r.notify()
 }
 
@@ -329,11 +344,32 @@ func (r *replica) pause(d time.Duration) error {
 
 func (r *replica) setLeads(leads bool) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if leads && !r.leads.Load() {
 		r.ledSince = r.c.config.Clock()
 	}
 	r.leads.Store(leads)
+	r.mu.Unlock()
+	if !leads {
+		r.endLeadership()
+	}
+}
+
+// endLeadership ends the term in which this node decides. The outcome of a record that it has proposed is unknown.
+func (r *replica) endLeadership() {
+	if j := r.c.Journal(); r.leadership.Swap(nil) != nil && j != nil {
+		j.end(nil, actors.ErrOutcomeUnknown)
+	}
+}
+
+// lead begins the term of an entry if this node leads in it. The first entry of the term is empty, and everything
+// before it is from earlier terms. It is called before the entry is applied.
+func (r *replica) lead(e *pb.Entry) {
+	if l := r.leadership.Load(); !r.leads.Load() || l != nil && l.term == e.GetTerm() || r.raw.BasicStatus().HardState.GetTerm() != e.GetTerm() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leadership.Store(&leadership{e.GetTerm(), r.state.Sequence})
 }
 
 // confirmed notes that a majority has answered a request of requestReadIndex.
@@ -393,6 +429,7 @@ func (r *replica) applySnapshot(snapshot *pb.Snapshot) error {
 
 func (r *replica) apply(e *pb.Entry) error {
 	r.applied = e.GetIndex()
+	r.lead(e)
 	defer func() {
 		r.mu.Lock()
 		r.appliedNow = r.applied
@@ -501,9 +538,13 @@ func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	return false
 }
 
-// propose returns false if there is no leader. Otherwise the proposal may be committed, or lost without notice.
-func (r *replica) propose(body []byte) (ok bool) {
-	return r.do(func() { ok = r.raw.Propose(body) == nil }) && ok
+// propose proposes an entry in a term in which this node leads. It returns false if it does not, and then nothing was
+// proposed.
+func (r *replica) propose(term uint64, body []byte) (ok bool) {
+	return r.do(func() {
+		status := r.raw.BasicStatus()
+		ok = status.RaftState == raft.StateLeader && status.HardState.GetTerm() == term && r.raw.Propose(body) == nil
+	}) && ok
 }
 
 // caughtUp reports whether this node has applied what was committed when requestReadIndex was called.
@@ -568,8 +609,16 @@ func (r *replica) connectionLost(name string) {
 	}
 }
 
-// transfer asks the voter with the most entries to lead.
+// transferMax is how long this node decides nothing after it has asked another one to lead.
+const transferMax = time.Second
+
+// transfer asks the voter with the most entries to lead. It decides no more changes first, and waits for those that it
+// has proposed.
 func (r *replica) transfer() {
+	r.transferUntil.Store(r.c.config.Clock().Add(transferMax).UnixNano())
+	if j := r.c.Journal(); j != nil && j.proposing() {
+		return // the caller tries again
+	}
 	r.do(func() {
 		status := r.raw.Status()
 		best, match := uint64(0), uint64(0)
@@ -578,9 +627,11 @@ func (r *replica) transfer() {
 				best, match = id, p.Match
 			}
 		}
-		if best != 0 {
-			r.raw.TransferLeader(best)
+		if best == 0 {
+			r.transferUntil.Store(0)
+			return
 		}
+		r.raw.TransferLeader(best)
 	})
 }
 

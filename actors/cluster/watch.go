@@ -9,12 +9,13 @@ import (
 
 const (
 	watchInterval = 250 * time.Millisecond
-	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft group
-	// of the stream sends four messages a second. After this time without a message the peer counts as unreachable too.
+	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft
+	// group of the stream sends four messages a second. After this time without a message the peer counts as
+	// unreachable too.
 	reachableWithin = 2500 * time.Millisecond
-	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is enough
-	// for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its leader only
-	// a second or more after the newest message of the leader.
+	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is
+	// enough for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its
+	// leader only a second or more after the newest message of the leader.
 	leaderChangeMax = time.Second
 )
 
@@ -85,9 +86,6 @@ func (c *Cluster) updateHealth() {
 		c.leaderSeenAt = now
 	}
 	next.Majority = next.Majority || maybeTransferring(next.Leader, now.Sub(c.leaderSeenAt))
-	if j := c.Journal(); j != nil && j.stalled(now) {
-		next.Majority = false
-	}
 	before := c.health.Load()
 	if before.Majority == next.Majority {
 		next.Since = before.Since

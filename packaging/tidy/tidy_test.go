@@ -21,6 +21,7 @@ func goroutineFiles() map[string]string {
 		"actors/internal/commitlog/follower.go": "follower.stop, in System.Close",
 		"actors/mail/smtp.go":                   "attempt: stops the call that closes its connection",
 		"actors/mail/mailer.go":                 "Mailer.Close, which waits for the worker",
+		"actors/internal/accounts/leader.go":    "Accounts.Stop, in System.Close",
 		"actors/internal/accounts/timer.go":     "writeTimer.stop, in Accounts.ReturnLeases, in System.Close",
 		"actors/mailbox/dispatcher.go":          "mailbox.System.Close, at the end of System.Close",
 		"actors/system.go":                      "System.Close: waits for the replay",

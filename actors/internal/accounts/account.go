@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/keyindex"
@@ -38,22 +40,23 @@ type (
 	changeQuery struct {
 		account uint64
 		decide  decideChange
+		ask     account.Event // another node's ask for a lease or its return, instead of decide
 	}
 	decideChange = func(*account.Account, account.ClockReading) (account.Event, error)
 )
 
 // eventWrite is an event on its way from an account to its shard. The shard returns it when the event is durable, or
-// with an error.
+// with an error. On a node of a cluster that does not lead, the event is an ask. The event that the leader writes in
+// response comes with the log, and the shard returns only errors.
 type eventWrite struct {
 	mailbox.OneWay
-	account       *AccountActor
-	event         account.Event
-	record        []byte         // the encoded event
-	request       *changeRequest // caused the event; nil for quota leases and their returns
-	remoteSeq     uint32         // AccountActor.remoteSeq at the time of the event
-	unconditional bool           // events of other nodes cannot make the event invalid
-	urgent        bool           // false: the shard may wait until more events join the write
-	err           *engine.Error  // the result
+	account *AccountActor
+	event   account.Event
+	record  []byte         // the encoded event
+	request *changeRequest // caused the event; nil for this node's quota leases and their returns
+	term    uint64         // of Log.Decides before the decision
+	urgent  bool           // false: the shard may wait until more events join the write
+	err     *engine.Error  // the result
 }
 
 // Reject implements mailbox.Message.
@@ -77,13 +80,12 @@ type AccountActor struct {
 	ID       uint64
 	Account  *account.Account
 	stopped  *engine.Error // if not nil, the error for all new leases and changes
-	Leasing  bool          // a lease is being written to the log
+	Leasing  bool          // a lease is being written to the log; in a cluster also another node's, and a return
 	urgent   bool          // a request waits for that lease, or will soon
 	stopping bool          // returnLease has arrived
 	Changes  int32         // number of changes whose events are being written
 
-	remoteSeq   uint32               // number of RemoteEvents messages (events of other nodes) received
-	remoteSent  uint32               // number of these messages sent; only the shard uses this field
+	askedAt     time.Duration        // monotonic time of the newest lease or return that this node of a cluster asked for
 	queued      []*admissionRequest  // requests that wait for that lease
 	firstQueued [1]*admissionRequest // backing array of queued
 }
@@ -94,6 +96,11 @@ type accountCommon struct {
 	grants      atomic.Pointer[account.DayGrants] // set by the shard
 	clock       *monotonicClock
 	majority    commitlog.Majority
+	log         *commitlog.Log
+	node        engine.NodeID // 0 without a cluster
+	askLeader   func(records [][]byte) []error
+	calls       *sync.WaitGroup // goroutines that run askLeader
+	asking      *atomic.Int64   // number of these
 	keys        *keyindex.Index
 	shard       *mailbox.Ref
 	timer       *writeTimer
@@ -127,7 +134,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *commitlog.RemoteEvents[account.Event]:
 		a.remote(m)
 	case *checkReturn:
-		if a.stopped == nil && !a.stopping {
+		if a.stopped == nil && !a.stopping && !a.Leasing {
 			a.postReturn(a.Account.NextReturn(a.clock.Now()), false)
 		}
 	case *commitlog.SnapshotRequest:
@@ -202,7 +209,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		a.lease(m.Query.key, now, len(a.queued)+1)
 	}
 	if !a.Leasing {
-		m.Reject(errNoLease)
+		m.Reject(a.noLease())
 		return
 	}
 	a.expedite()
@@ -220,9 +227,16 @@ var errNoLease = &engine.Error{
 // lease sends the next quota lease to the shard if the account needs one. waiting is the number of requests in the
 // queue.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
+	term, decides := a.log.Decides()
 	event := a.Account.NextLease(key, now, a.policy(), waiting)
 	if event == nil {
 		return
+	}
+	if a.askedAt = event.Monotonic; decides && a.inCluster() {
+		if event = a.Account.GrantLease(event, now, a.policy()); event == nil {
+			a.Account.AbortLease()
+			return
+		}
 	}
 	record, err := record.Encode(event)
 	if err != nil {
@@ -230,7 +244,18 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 		return
 	}
 	a.Leasing, a.urgent = true, waiting > 0
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, remoteSeq: a.remoteSeq, urgent: a.urgent})
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, term: term, urgent: a.urgent})
+}
+
+func (a *AccountActor) inCluster() bool { return a.log.Shared != nil }
+
+// applyLease applies a durable event of a lease. In a cluster all nodes apply it in the same way.
+func (a *AccountActor) applyLease(event account.Event) {
+	if a.inCluster() {
+		a.Account.ApplyRemote(event, a.clock.Now())
+	} else {
+		a.Account.Apply(event)
+	}
 }
 
 // expedite makes the shard write the lease at once instead of after FlushDelay.
@@ -241,22 +266,23 @@ func (a *AccountActor) expedite() {
 	}
 }
 
-// leased handles the result of writing a lease. After a conflict with another node's event it calls admitQueued, which
-// may ask for another lease.
+// leased handles the result of writing a lease. If the lease must be decided again it calls admitQueued, which may ask
+// for another one. If its outcome is unknown it counts as used once it is in the log.
 func (a *AccountActor) leased(w *eventWrite) {
 	a.Leasing = false
 	if w.err == nil {
-		a.Account.Apply(w.event)
+		a.applyLease(w.event)
 	} else {
 		a.Account.AbortLease()
 	}
+	again := w.err == commitlog.ErrNotLeader || w.err == commitlog.ErrOutcomeUnknown
 	switch {
 	case a.stopping:
 		a.RejectQueued(mailbox.ErrStopped)
 		a.returnLeaseOnStop()
-	case w.err == nil || w.err == commitlog.ErrConflict:
+	case w.err == nil || again && !a.majority.Lost():
 		a.admitQueued()
-	case w.err.Code == engine.CodeNoMajority:
+	case again || w.err.Code == engine.CodeNoMajority:
 		a.RejectQueued(errLeaseUnavailable)
 	default:
 		a.RejectQueued(w.err)
@@ -283,8 +309,17 @@ func (a *AccountActor) admitQueued() {
 		a.reply(m, result, now)
 	}
 	if len(a.queued) > 0 && !a.Leasing {
-		a.RejectQueued(errNoLease)
+		a.RejectQueued(a.noLease())
 	}
+}
+
+// noLease returns the error for a request that needs a lease if the rules give none. In a cluster other nodes may have
+// what is left.
+func (a *AccountActor) noLease() *engine.Error {
+	if a.inCluster() {
+		return mailbox.ErrOverloaded
+	}
+	return errNoLease
 }
 
 // RejectQueued rejects the queued requests.
@@ -313,6 +348,8 @@ func (a *AccountActor) change(m *changeRequest) {
 		m.Reject(a.stopped)
 	case int(a.Changes) >= a.changesMax:
 		m.Reject(mailbox.ErrOverloaded)
+	case m.Query.ask != nil:
+		a.accept(m)
 	default:
 		a.decide(m)
 	}
@@ -325,6 +362,11 @@ func (a *AccountActor) decide(m *changeRequest) {
 			m.Reject(Internal(fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack())))
 		}
 	}()
+	term, decides := a.log.Decides()
+	if !decides {
+		m.Reject(commitlog.ErrNotLeader)
+		return
+	}
 	event, err := m.Query.decide(a.Account, a.clock.Now())
 	if err != nil || event == nil {
 		m.Reply(struct{}{}, err)
@@ -337,7 +379,7 @@ func (a *AccountActor) decide(m *changeRequest) {
 		return
 	}
 	a.Changes++
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, remoteSeq: a.remoteSeq, urgent: true})
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
 }
 
 // undo reverts the changes of decide for an event that will not become durable.
@@ -348,18 +390,17 @@ func (a *AccountActor) undo(event account.Event) {
 }
 
 // written handles the result of writing an event. It applies a durable event and replies to the caller of the change.
-// After a conflict with another node's event it repeats the change.
 func (a *AccountActor) written(w *eventWrite) {
+	if w.request != nil && w.request.Query.ask != nil {
+		a.accepted(w)
+		return
+	}
 	switch e := w.event.(type) {
 	case *account.Leased:
 		a.leased(w)
 		return
 	case *account.Returned:
-		if w.err == nil {
-			a.Account.Apply(e)
-		} else {
-			a.Account.AbortReturn(e)
-		}
+		a.returned(w, e)
 		return
 	}
 	a.Changes--
@@ -369,15 +410,22 @@ func (a *AccountActor) written(w *eventWrite) {
 	} else {
 		a.undo(w.event)
 	}
-	switch {
-	case w.err != commitlog.ErrConflict:
-		w.request.Reply(struct{}{}, asError(w.err))
-	case w.request.Abandoned():
-		w.request.Reject(mailbox.ErrExpired)
-	default:
-		a.decide(w.request)
-	}
+	w.request.Reply(struct{}{}, asError(w.err))
 	a.returnLeaseOnStop()
+}
+
+// returned handles the result of returning a lease. While its outcome is unknown, what it returns stays used.
+func (a *AccountActor) returned(w *eventWrite, e *account.Returned) {
+	if a.inCluster() {
+		a.Leasing = false
+	}
+	switch {
+	case w.err == nil:
+		a.applyLease(e)
+	case w.err != commitlog.ErrOutcomeUnknown:
+		a.Account.AbortReturn(e)
+	}
+	a.admitQueued()
 }
 
 // indexKey makes a new key known to Accounts.Admit. The key's fingerprint is not taken, because the node that generated
@@ -396,15 +444,19 @@ func asError(err *engine.Error) error {
 	return err
 }
 
-// remote applies another node's events. An event of this node that is not durable yet then conflicts: its write fails
-// with ErrConflict, unless the event is unconditional (eventWrite.unconditional).
+// remote applies events that this node has not decided as the leader.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
-	a.remoteSeq++
-	now := a.clock.Now()
+	now, done := a.clock.Now(), false
 	for _, event := range m.Events {
 		a.Account.ApplyRemote(event, now)
 		a.indexKey(event)
+		done = done || a.awaits(event)
+	}
+	if done {
+		a.Leasing = false
+		a.admitQueued()
+		a.returnLeaseOnStop()
 	}
 }
 
@@ -413,12 +465,16 @@ func (a *AccountActor) postReturn(event *account.Returned, urgent bool) {
 	if event == nil {
 		return
 	}
+	term, decides := a.log.Decides()
 	record, err := record.Encode(event)
-	if err != nil {
+	if err != nil || decides && a.inCluster() && !a.Account.GrantReturn(event) {
 		a.Account.AbortReturn(event)
 		return
 	}
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, unconditional: true, urgent: urgent})
+	if a.inCluster() {
+		a.Leasing, a.askedAt = true, event.Monotonic
+	}
+	a.shard.Send(&eventWrite{account: a, event: event, record: record, term: term, urgent: urgent})
 }
 
 // returnLeaseOnStop returns the lease when the node stops. It does nothing while an event of the account is being

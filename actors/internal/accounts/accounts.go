@@ -3,6 +3,7 @@ package accounts
 import (
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,8 @@ type Accounts struct {
 	Leases        atomic.Uint64 // number of quota leases written by this process
 	requestPools  requestPools
 	journalHealth *commitlog.Health // set by Start
+	calls         sync.WaitGroup    // goroutines of ShardActor.ask
+	asking        atomic.Int64      // number of these
 	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Start sets these fields. They do not change afterwards.
@@ -105,7 +108,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	shards := make([]*ShardActor, t.config.Shards)
 	for i := range shards {
 		var err error
-		if shards[i], err = t.spawnShard(actors, i, log.Ref); err != nil {
+		if shards[i], err = t.spawnShard(actors, i, log); err != nil {
 			return err
 		}
 		shards[i].common.grants.Store(r.grants)
@@ -115,7 +118,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	}
 	var err error
 	registrar := &RegistrarActor{
-		journal: log.Ref, shards: t.Shards, clock: t.clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
+		log: log, shards: t.Shards, clock: t.clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
 		limit: t.config.MailboxMax,
 	}
 	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
@@ -133,13 +136,14 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	return nil
 }
 
-func (t *Accounts) spawnShard(actors *mailbox.System, index int, journal *mailbox.Ref) (*ShardActor, error) {
+func (t *Accounts) spawnShard(actors *mailbox.System, index int, log *commitlog.Log) (*ShardActor, error) {
 	c := &t.config
 	shard := &ShardActor{
-		actors: actors, kind: &t.Kinds.Account, journal: journal, node: t.Node, index: uint64(index), shards: uint64(c.Shards),
+		actors: actors, kind: &t.Kinds.Account, journal: log.Ref, node: t.Node, index: uint64(index), shards: uint64(c.Shards),
 		common: &accountCommon{
 			quotaPolicy: c.QuotaPolicy, clock: t.clock, majority: t.Majority, keys: t.keys, timer: t.timer,
 			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
+			log: log, node: t.Node, askLeader: c.AskLeader, calls: &t.calls, asking: &t.asking,
 		},
 		count: &t.Count, leases: &t.Leases, Accounts: map[uint64]*AccountActor{},
 	}
@@ -187,6 +191,7 @@ func (t *Accounts) Stop() {
 			account.Wait()
 		}
 	}
+	t.calls.Wait()
 	t.Registrar.Stop()
 	if t.anonymous != nil {
 		t.anonymous.stop()

@@ -77,7 +77,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 		return admission, err
 	case t.Majority.Lost():
 		return account.Admission{}, errLeaseUnavailable
-	case t.journalHealth.Waits():
+	case t.journalHealth.Waits() || t.asking.Load() > 0:
 		return account.Admission{}, err
 	}
 	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)

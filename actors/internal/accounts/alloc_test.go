@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -58,7 +59,7 @@ func testShard(t *testing.T) (*ShardActor, <-chan *eventWrite) {
 	return &ShardActor{
 		actors: system, kind: &mailbox.Kind{Name: "account", Transient: true}, count: new(atomic.Int64), Accounts: map[uint64]*AccountActor{},
 		common: &accountCommon{
-			clock: clock, keys: keyindex.New(), queuedMax: 1, shard: self, timer: newWriteTimer(),
+			clock: clock, log: &commitlog.Log{}, keys: keyindex.New(), queuedMax: 1, shard: self, timer: newWriteTimer(),
 			quotaPolicy: account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault},
 		},
 	}, events

@@ -25,6 +25,7 @@ type Config struct {
 	Available   func() error // nil if the node is ready, else the reason (replay or stop)
 	BeginChange func() error // called before each change; after nil, call EndChange when the change ends
 	EndChange   func()
+	AskLeader   func(records [][]byte) []error // sends asks for leases to the leader; returns a result for each, as Accounts.Grant
 }
 
 // AskTimeout is the maximum time for a reply to a request. A reply usually takes microseconds. The timeout is much

@@ -22,6 +22,10 @@
 // accounts spend their first lease of the day without a record. At a stop the shard writes their use and ends the
 // grant.
 //
+// In a cluster the leader decides. On another node the shard sends leases to the leader, many in one call. The leader
+// writes a lease unless the account has an event that the other node had not applied, and all nodes get the lease with
+// the log (leader.go).
+//
 // All messages to an account except admissions go through its shard, in order. A snapshot therefore contains the events
 // of all accounts up to the same record of the log. It contains both a new account and its first session, or neither.
 //

@@ -100,7 +100,7 @@ func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return err
 	}
-	return t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+	return t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
 		event := &account.LoginUnlocked{Email: email, At: wallTime(r.clock.Now()), By: by}
 		return &decision{events: []any{event}, done: func() error { r.showCodesUsedUp(); return nil }}, nil
 	})
@@ -124,7 +124,7 @@ func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time)
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err
 	}
-	err = t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+	err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
 		if slices.ContainsFunc(slices.Concat(r.inFlight, r.pending), func(d *decision) bool { return d.keyPolicy }) {
 			return nil, mailbox.ErrOverloaded
 		}

@@ -24,7 +24,7 @@ type (
 // durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
-	journal   *mailbox.Ref
+	log       *commitlog.Log
 	shards    []*mailbox.Ref
 	clock     *monotonicClock
 	registry  *account.Registry
@@ -32,16 +32,16 @@ type RegistrarActor struct {
 	usedUp    *atomic.Pointer[account.CodesUsedUp]
 	limit     int // maximum length of pending
 
-	pending   []*decision   // decisions to be written next
-	inFlight  []*decision   // decisions being written
-	writing   bool          // the newest write has no result yet
-	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
-	stopped   *engine.Error // not nil: why the node has stopped
+	pending  []*decision   // decisions to be written next
+	inFlight []*decision   // decisions being written
+	writing  bool          // the newest write has no result yet
+	stopped  *engine.Error // not nil: why the node has stopped
 }
 
 // decision is the result of a request: the events to write.
 type decision struct {
 	request *registryChange
+	term    uint64 // of Log.Decides before the decision
 
 	events    []any
 	records   [][]byte         // the encoded events
@@ -50,8 +50,8 @@ type decision struct {
 	keyPolicy bool             // one of the events changes the key policy
 }
 
-// decideFunc makes a decision. again is true if an earlier decision for the request was discarded.
-type decideFunc func(r *RegistrarActor, again bool) (*decision, error)
+// decideFunc makes a decision.
+type decideFunc func(r *RegistrarActor) (*decision, error)
 
 // registrarRecordsMax is the maximum number of records in one write. A larger decision is written by itself.
 const registrarRecordsMax = 1024
@@ -78,8 +78,8 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 // counted.
 func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide makes a decision and starts to write it. It rejects the request if the node has stopped or too many decisions
-// are pending.
+// decide makes a decision and starts to write it. It rejects the request if this node must not decide or too many
+// decisions are pending.
 func (r *RegistrarActor) decide(m *registryChange) {
 	switch {
 	case r.stopped != nil:
@@ -87,14 +87,19 @@ func (r *RegistrarActor) decide(m *registryChange) {
 	case len(r.pending) >= r.limit:
 		m.Reject(mailbox.ErrOverloaded)
 	default:
-		r.queueDecision(m, false)
+		r.queueDecision(m)
 		r.write()
 	}
 }
 
 // queueDecision makes a decision and adds it to pending. If the decision fails, it rejects the request.
-func (r *RegistrarActor) queueDecision(m *registryChange, again bool) {
-	d, err := m.Query.decide(r, again)
+func (r *RegistrarActor) queueDecision(m *registryChange) {
+	term, decides := r.log.Decides()
+	if !decides {
+		m.Reject(commitlog.ErrNotLeader)
+		return
+	}
+	d, err := m.Query.decide(r)
 	if err != nil {
 		m.Reject(AsEngineError(err))
 		return
@@ -108,16 +113,12 @@ func (r *RegistrarActor) queueDecision(m *registryChange, again bool) {
 		}
 		d.records = append(d.records, record)
 	}
-	d.request = m
+	d.request, d.term = m, term
 	r.pending = append(r.pending, d)
 }
 
-func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, again bool, expires *time.Time) (*decision, error) {
-	request := r.registry.RequestCode
-	if again {
-		request = r.registry.RetryRequestCode
-	}
-	event, err := request(email, from, r.clock.Now())
+func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, expires *time.Time) (*decision, error) {
+	event, err := r.registry.RequestCode(email, from, r.clock.Now())
 	if err != nil {
 		r.showCodesUsedUp()
 		return nil, err
@@ -138,14 +139,9 @@ func (r *RegistrarActor) showCodesUsedUp() {
 
 // checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. Without
 // another event, the record is a CodeRefused.
-func (r *RegistrarActor) checkCode(email account.EmailID, code string, token account.Digest, from account.Requester, again bool,
-	expires *time.Time,
-) (*decision, error) {
-	now, try := r.clock.Now(), r.registry.TryCode
-	if again {
-		try = r.registry.RetryTryCode
-	}
-	event, attemptErr := try(email, code, token, from, now)
+func (r *RegistrarActor) checkCode(email account.EmailID, code string, token account.Digest, from account.Requester, expires *time.Time) (*decision, error) {
+	now := r.clock.Now()
+	event, attemptErr := r.registry.TryCode(email, code, token, from, now)
 	if event == nil && AsEngineError(attemptErr).Code != engine.CodeInvalidCode {
 		return nil, attemptErr
 	}
@@ -169,16 +165,22 @@ func (r *RegistrarActor) checkCode(email account.EmailID, code string, token acc
 // wallTime returns the wall time of an event: in UTC and without a monotonic reading.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
-// write sends the events of pending decisions to the journal. It does nothing while a write is in flight.
+// write sends the events of pending decisions to the journal. It does nothing while a write is in flight. It rejects
+// decisions of an earlier term.
 func (r *RegistrarActor) write() {
 	if r.writing || len(r.pending) == 0 {
 		return
 	}
-	w := &commitlog.Write{From: r.self, RemoteSeq: r.remoteSeq}
+	term, decides := r.log.Decides()
+	if !decides || r.pending[0].term != term {
+		r.dropDecisions()
+		return
+	}
+	w := &commitlog.Write{From: r.self, Term: term}
 	created := map[*mailbox.Ref][]*account.Created{}
 	count := 0
 	for _, d := range r.pending {
-		if count > 0 && len(w.Records)+len(d.records) > registrarRecordsMax {
+		if d.term != term || count > 0 && len(w.Records)+len(d.records) > registrarRecordsMax {
 			break
 		}
 		count++
@@ -194,11 +196,11 @@ func (r *RegistrarActor) write() {
 	r.inFlight = r.pending[:count:count]
 	r.pending = r.pending[count:]
 	r.writing = true
-	r.journal.Send(w)
+	r.log.Ref.Send(w)
 }
 
-// committed handles the result of a write: it applies durable events and replies to the callers. After a conflict with
-// another node's event, inFlight is empty, because remote has moved all decisions to pending.
+// committed handles the result of a write: it applies durable events and replies to the callers. inFlight is empty if
+// remote has dropped the decisions.
 func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
 	done := r.inFlight
 	r.inFlight, r.writing = nil, false
@@ -234,7 +236,11 @@ func (r *RegistrarActor) apply(events []any) {
 func (r *RegistrarActor) undo(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
-			r.registry.Abort(e)
+			if r.log.Shared != nil {
+				r.registry.Rollback(e)
+			} else {
+				r.registry.Abort(e)
+			}
 		}
 	}
 }
@@ -258,23 +264,14 @@ func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.inFlight, r.pending = nil, nil
 }
 
-// remote applies another node's events. Decisions that are not durable yet were made without these events. Therefore
-// remote first reverts these decisions, newest first. After it has applied the events, it makes the decisions again.
+// remote applies events that this node has not decided as the leader. Decisions that have no result yet are of an
+// earlier term, and will not become durable.
 func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	defer m.Window.Release()
 	if r.stopped != nil {
 		return
 	}
-	r.remoteSeq++
-	discarded := slices.Concat(r.inFlight, r.pending)
-	r.inFlight, r.pending = nil, nil
-	for _, d := range slices.Backward(discarded) {
-		for _, event := range d.events {
-			if e, ok := event.(account.RegistryEvent); ok {
-				r.registry.Rollback(e)
-			}
-		}
-	}
+	r.dropDecisions()
 	now := r.clock.Now()
 	for _, event := range m.Events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -283,12 +280,14 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 			r.apply([]any{event})
 		}
 	}
-	for _, d := range discarded {
-		if d.request.Abandoned() {
-			d.request.Reject(mailbox.ErrExpired)
-			continue
-		}
-		r.queueDecision(d.request, true)
+}
+
+// dropDecisions rejects all decisions. The journal has written none of them.
+func (r *RegistrarActor) dropDecisions() {
+	dropped := slices.Concat(r.inFlight, r.pending)
+	r.inFlight, r.pending = nil, nil
+	for _, d := range slices.Backward(dropped) {
+		r.undo(d)
+		d.request.Reject(commitlog.ErrNotLeader)
 	}
-	r.write()
 }

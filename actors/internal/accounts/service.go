@@ -37,8 +37,8 @@ func (t *Accounts) RequestCode(email account.Email, from account.Requester) erro
 		return Internal(err)
 	}
 	var expires time.Time
-	if err = t.changeRegistry(func(r *RegistrarActor, again bool) (*decision, error) {
-		return r.requestCode(email.ID(), code, from, again, &expires)
+	if err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
+		return r.requestCode(email.ID(), code, from, &expires)
 	}); err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (t *Accounts) OpenSession(email account.Email, code string, from account.Re
 		return account.Secret{}, time.Time{}, Internal(err)
 	}
 	var expires time.Time
-	if err = t.changeRegistry(func(r *RegistrarActor, again bool) (*decision, error) {
-		return r.checkCode(email.ID(), code, token.Digest(), from, again, &expires)
+	if err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
+		return r.checkCode(email.ID(), code, token.Digest(), from, &expires)
 	}); err != nil {
 		return account.Secret{}, time.Time{}, err
 	}
@@ -65,7 +65,7 @@ func (t *Accounts) OpenSession(email account.Email, code string, from account.Re
 
 // CloseSession implements account.Service.
 func (t *Accounts) CloseSession(token account.Digest) error {
-	return t.changeRegistry(func(r *RegistrarActor, _ bool) (*decision, error) {
+	return t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
 		event, err := r.registry.CloseSession(token, r.clock.Now())
 		return &decision{events: []any{event}}, err
 	})
@@ -196,7 +196,7 @@ func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 
 // change changes an account. After nil the event from decide is durable and applied.
 func (t *Accounts) change(account uint64, decide decideChange) error {
-	return ask(t, t.shardOf(account), changeQuery{account, decide})
+	return ask(t, t.shardOf(account), changeQuery{account: account, decide: decide})
 }
 
 // Internal returns an error with CodeInternalError.

@@ -42,12 +42,11 @@ type ShardActor struct {
 	count  *atomic.Int64  // number of all accounts (Accounts.Count)
 	leases *atomic.Uint64 // number of quota leases written by this process (Accounts.Leases)
 
-	Accounts  map[uint64]*AccountActor
-	remoteSeq uint64        // number of RemoteEvents messages (events of other nodes) received
-	batch     batch         // events that are not durable yet
-	stopped   *engine.Error // not nil: why the node has stopped
-	draining  *leaseReturns // not nil after drain
-	closed    bool          // after drain or stopAccounts: messages to accounts are rejected
+	Accounts map[uint64]*AccountActor
+	batch    batch         // events that are not durable yet
+	stopped  *engine.Error // not nil: why the node has stopped
+	draining *leaseReturns // not nil after drain
+	closed   bool          // after drain or stopAccounts: messages to accounts are rejected
 }
 
 // batch collects a shard's events until they are durable. At most one write is in flight; meanwhile events wait.
@@ -109,6 +108,8 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 		s.flush()
 	case *commitlog.WriteResult:
 		s.writeDone(m.Err)
+	case *asked:
+		s.askDone(m)
 	case *accountsCreated:
 		s.created(m.events)
 	case *commitlog.RemoteEvents[account.Event]:
@@ -200,12 +201,18 @@ func (s *ShardActor) flush() {
 }
 
 // write sends waiting events to the journal if they are due and no write is in flight, up to the limits of one write.
+// On a node of a cluster that does not lead it sends them to the leader.
 func (s *ShardActor) write() {
 	b := &s.batch
 	if b.writing() || !b.due {
 		return
 	}
-	s.rejectConflicts()
+	term, decides := s.common.log.Decides()
+	s.rejectOutdated(term)
+	if !decides {
+		s.ask()
+		return
+	}
 	records, bytes := s.encodeGrant()
 	count := 0
 	for _, w := range b.waiting {
@@ -217,7 +224,7 @@ func (s *ShardActor) write() {
 	b.inFlight, b.waiting = b.waiting[:count:count], b.waiting[count:]
 	b.due = len(b.waiting) > 0
 	if len(records) > 0 {
-		s.journal.Send(&commitlog.Write{From: s.self, Records: records, RemoteSeq: s.remoteSeq})
+		s.journal.Send(&commitlog.Write{From: s.self, Records: records, Term: term})
 	}
 }
 
@@ -261,23 +268,22 @@ func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 	return [][]byte{encoded}, len(encoded)
 }
 
-// rejectConflicts removes waiting events that are older than the newest event of another node for the same account.
-// Their accounts get ErrConflict.
-func (s *ShardActor) rejectConflicts() {
+// rejectOutdated rejects waiting events that were decided in another term: before this node became the leader, or
+// before it ceased to be.
+func (s *ShardActor) rejectOutdated(term uint64) {
 	if s.node == 0 {
 		return
 	}
 	s.batch.waiting = slices.DeleteFunc(s.batch.waiting, func(w *eventWrite) bool {
-		conflict := !w.unconditional && w.remoteSeq != w.account.remoteSent
-		if conflict {
-			s.reply(w, commitlog.ErrConflict)
+		outdated := w.term != term
+		if outdated {
+			s.reply(w, commitlog.ErrNotLeader)
 		}
-		return conflict
+		return outdated
 	})
 }
 
-// writeDone reports the result of a write to the accounts. After a conflict with another node's events it writes the
-// events again, except those removed by rejectConflicts.
+// writeDone reports the result of a write to the accounts.
 func (s *ShardActor) writeDone(err *engine.Error) {
 	b := &s.batch
 	done, grant := b.inFlight, b.grantInFlight
@@ -287,10 +293,6 @@ func (s *ShardActor) writeDone(err *engine.Error) {
 	}
 	if s.draining != nil && err != nil {
 		s.draining.failed = true
-	}
-	if err == commitlog.ErrConflict {
-		b.waiting, b.due = slices.Concat(done, b.waiting), true
-		done = nil
 	}
 	for _, w := range done {
 		if _, leased := w.event.(*account.Leased); leased && err == nil {
@@ -308,7 +310,6 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	if s.stopped != nil || s.Accounts == nil {
 		return // the node or the accounts of the shard have stopped
 	}
-	s.remoteSeq++
 	byAccount := map[uint64][]account.Event{}
 	for _, event := range m.Events {
 		id := event.AccountID()
@@ -331,7 +332,6 @@ func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *co
 	if acct == nil {
 		panic(fmt.Errorf("apply an event of account %d, which was never created", id))
 	}
-	acct.remoteSent++
 	acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
 }
 

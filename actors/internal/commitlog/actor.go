@@ -16,7 +16,7 @@ type Write struct {
 	From          *mailbox.Ref // the owner
 	Records       [][]byte
 	Notifications []Notification // sent to other owners when the records are durable, before From gets WriteResult
-	RemoteSeq     uint64         // number of RemoteEvents that the owner had received before it made the records
+	Term          uint64         // result of Log.Decides before the owner made the records
 }
 
 // Notification informs another owner of a write. A snapshot that includes the write also includes the other owner's
@@ -99,15 +99,15 @@ func (a *Actor) FailsNode(mailbox.Message) bool { return true }
 // RejectAll implements mailbox.Actor.
 func (a *Actor) RejectAll(cause *engine.Error) { a.stop(cause) }
 
-// enqueue queues a write. It rejects a write whose records were made from outdated state, or that cannot become durable
+// enqueue queues a write. It rejects a write that this node must not decide any more, or that cannot become durable
 // now.
 func (a *Actor) enqueue(w *Write) {
 	problem := a.writeProblem()
 	switch {
-	case a.replication != nil && a.replication.stale(w):
-		w.From.Send(&WriteResult{Err: ErrConflict})
 	case problem != nil:
 		w.From.Send(&WriteResult{Err: ReadOnly(problem)})
+	case a.outdated(w):
+		w.From.Send(&WriteResult{Err: ErrNotLeader})
 	default:
 		a.log.Health.noteQueued()
 		a.waiting = append(a.waiting, w) // bounded: each owner has at most one Write in flight
@@ -180,6 +180,9 @@ func (a *Actor) finish() {
 // append submits a batch to the writer: as many waiting writes as fit, at least one.
 func (a *Actor) append() {
 	a.gathered = false
+	if a.rejectOutdated(); len(a.waiting) == 0 {
+		return
+	}
 	var records [][]byte
 	bytes, count := 0, 0
 	for _, w := range a.waiting {
@@ -203,6 +206,9 @@ func (a *Actor) append() {
 func (a *Actor) submitAppend(records [][]byte) {
 	a.writerBusy = true
 	expected := a.last
+	if a.replication != nil {
+		expected = a.inFlight[0].Term
+	}
 	a.log.writer.submit(func() { a.log.append(expected, records) })
 }
 

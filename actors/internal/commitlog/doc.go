@@ -20,9 +20,8 @@
 //
 // # Several nodes
 //
-// With a SharedJournal the follower delivers the records of all nodes, including its own, in one order. If another node
-// has changed an owner's state meanwhile, the owner's write is rejected with ErrConflict. replication.go describes
-// this.
+// With a SharedJournal the follower delivers the records of the cluster, including this node's own, in one order. Only
+// the node that leads writes; others' writes are rejected with ErrNotLeader. replication.go describes this.
 //
 // Start with log.go, then journal.go and actor.go.
 package commitlog

@@ -17,12 +17,6 @@ const (
 // has written to the journal.
 var ErrPosition = errors.New("the journal does not end with the expected record")
 
-// ErrConflict rejects a Write with records from outdated state. The owner makes the records again from the new state.
-// Callers of the API never get ErrConflict.
-var ErrConflict = &engine.Error{
-	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("another node has changed the same state"),
-}
-
 // ErrNoMajority is the cause of write errors while this node cannot reach a majority of the cluster.
 var ErrNoMajority = errors.New("no majority of the cluster's members is reachable")
 

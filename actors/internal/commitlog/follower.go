@@ -80,7 +80,14 @@ func (w *window) remove(e *WindowEntry) {
 	<-w.room
 }
 
-// applied returns the sequence up to which all records are applied. It is called with mu locked.
+// position returns the sequence up to which all records are applied.
+func (w *window) position() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.applied()
+}
+
+// applied is position with mu locked.
 func (w *window) applied() uint64 {
 	if len(w.entries) > 0 {
 		return w.entries[0].sequence - 1
@@ -119,7 +126,7 @@ type Delivered struct {
 	bytes    int  // size of the bundle
 	err      error
 
-	// Events of another node's bundle, by owner.
+	// Events of the bundle, by owner.
 	currencies map[string][]engine.Event
 	accounts   [][]account.Event // events of accounts, by shard
 	registry   []any
@@ -130,8 +137,8 @@ type Delivered struct {
 // Reject implements mailbox.Message. It is called if the Actor has stopped, and drops the record.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
-// RemoteEvents sends an owner its events from another node's record, in order. The owner must call Window.Release after
-// it has applied them.
+// RemoteEvents sends an owner its events that it has not decided itself, in order. The owner must call Window.Release
+// after it has applied them.
 type RemoteEvents[E any] struct {
 	mailbox.OneWay
 	Events []E
@@ -146,17 +153,15 @@ type follower struct {
 	log     *Log
 	shards  int
 	decoder *record.Decoder
-	window  *window
 	context context.Context
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
 
-func newFollower(log *Log, shards int, last uint64) *follower {
+func newFollower(log *Log, shards int) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &follower{
 		log: log, shards: shards, decoder: record.NewDecoder(), context: ctx, cancel: cancel,
-		window: &window{room: make(chan struct{}, ReplicationWindow), newest: last},
 	}
 }
 
@@ -179,7 +184,7 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	if f.context.Err() != nil {
 		return
 	}
-	entry := f.window.add(f.context, sequence)
+	entry := f.log.window.add(f.context, sequence)
 	if entry == nil {
 		return
 	}
@@ -188,17 +193,14 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	f.log.Ref.Send(m)
 }
 
-// decode decodes a bundle into m and groups its events by owner. It skips this process's own bundles, because the
-// owners still have these events.
+// decode decodes a bundle into m and groups its events by owner.
 func (f *follower) decode(m *Delivered, data []byte) error {
 	b, err := f.decoder.Bundle(data)
 	if err != nil {
 		return err
 	}
 	m.records = len(b.Records)
-	if m.own = b.Node == f.log.Shared.Node() && b.Token == f.log.token.Load(); m.own {
-		return nil
-	}
+	m.own = b.Node == f.log.Shared.Node() && b.Token == f.log.token.Load()
 	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
 	for i, element := range b.Records {
 		event, err := f.decoder.Event(element)

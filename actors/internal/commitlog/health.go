@@ -61,6 +61,12 @@ func (h *Health) noteDone() {
 	h.oldestInFlight.Store(0)
 }
 
+// full reports whether the disk is full.
+func (h *Health) full() bool {
+	_, full := h.diskFull.Since(h.Clock())
+	return full
+}
+
 // Waits reports whether a change is waiting for the journal.
 func (h *Health) Waits() bool { return h.oldestInFlight.Load() != 0 || h.oldestQueued.Load() != 0 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/wal"
 )
 
 // Config configures a Log.
@@ -45,6 +46,7 @@ type Log struct {
 	writer    *worker       // appends and drops records
 	snapshots *worker       // writes snapshots
 	follower  *follower     // delivers the records of a SharedJournal; nil if Shared is nil
+	window    *window       // the replication window; nil if Shared is nil
 	token     atomic.Uint64 // identifies the newest proposed bundle of this process
 }
 
@@ -78,7 +80,8 @@ func (l *Log) newActor(p Position) {
 		records: p.Records, bytes: p.Bytes, uncoveredRecords: p.Records, uncoveredBytes: p.Bytes,
 	}}
 	if l.Shared != nil {
-		l.actor.replication = &replication{currencies: map[string]*mailbox.Ref{}, sent: map[*mailbox.Ref]uint64{}}
+		l.actor.replication = &replication{currencies: map[string]*mailbox.Ref{}}
+		l.window = &window{room: make(chan struct{}, ReplicationWindow), newest: p.Last}
 	}
 	l.Health.Sequence.Store(p.Last)
 }
@@ -101,14 +104,35 @@ func (l *Log) Start() {
 	l.writer.start(l.checkSpace)
 	l.snapshots.start(nil)
 	if l.Shared != nil {
-		l.follower = newFollower(l, len(l.actor.shards), l.actor.last)
+		l.follower = newFollower(l, len(l.actor.shards))
 		l.follower.start()
 	}
 }
 
 // AwaitApplied waits until this node has applied all records of a SharedJournal up to a sequence.
 func (l *Log) AwaitApplied(ctx context.Context, sequence uint64) error {
-	return l.follower.window.await(ctx, sequence)
+	return l.window.await(ctx, sequence)
+}
+
+// WriteProblem returns why this node accepts no change now, if it is in a cluster: ErrNoMajority, wal.ErrNoSpace or
+// nil. A node without space could not apply a change of the leader.
+func (l *Log) WriteProblem() error {
+	problem := Majority{l.Shared}.writeProblem()
+	if problem == nil && l.Shared != nil && l.Health.full() {
+		problem = wal.ErrNoSpace
+	}
+	return problem
+}
+
+// Decides reports whether this node may decide changes. Without a cluster it always may. In a cluster it must lead in a
+// term, and its owners must have applied all records of earlier terms; in the same term only this node decides. An
+// owner calls Decides before it makes records, and sends them with the term.
+func (l *Log) Decides() (term uint64, ok bool) {
+	if l.Shared == nil {
+		return 0, true
+	}
+	term, after := l.Shared.Leadership()
+	return term, term != 0 && l.window.position() >= after
 }
 
 // NodeStopping announces the node's stop. From then on the Actor rejects all writes while the cluster has no majority,

@@ -12,30 +12,45 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// replication is the Actor's state for a SharedJournal. There, a batch of writes is a single record, a bundle. The
-// Actor proposes the bundle for the next number (sequence) after the last delivered record:
+// replication is the Actor's state for a SharedJournal. There, a batch of writes is a single record, a bundle.
 //
-//	owner      makes records from its state, and sends a Write with the number of RemoteEvents received so far
-//	Actor      packs waiting writes into a bundle with a new token; the writer proposes the bundle for one sequence
-//	follower   delivers the record that won the sequence: this bundle or another node's
+//	owner      makes records while this node decides (Log.Decides), and sends a Write with the term
+//	Actor      packs waiting writes of the term into a bundle with a new token; the writer appends it
+//	follower   delivers the records of the cluster: this bundle or another one
 //	Actor      this bundle: commits its writes
-//	           another bundle: sends its events to their owners (RemoteEvents), rejects these owners' writes
-//	           (ErrConflict), and proposes the other writes again
-//	owner      applies the events; after ErrConflict it makes its records again from the new state
+//	           another bundle: sends its events to their owners (RemoteEvents)
 //
-// An owner's rules therefore hold across all nodes. A write is committed when its record is delivered, not when Append
-// returns. All nodes apply all records in the same order, so their snapshots at one sequence are equal. The follower
-// pauses while ReplicationWindow records are delivered but not yet applied. All writes are rejected while the cluster
-// has no majority or this node's disk is full. Meanwhile reads work, and accounts can spend quota already leased by
-// this node.
+// An owner's rules therefore hold across all nodes: in one term only the leader decides, and it begins when its owners
+// have applied everything from earlier terms. A write is committed when its record is delivered, not when Append
+// returns. If this node ceases to lead meanwhile, the write's outcome is unknown, and a bundle that is delivered later
+// counts as another node's. All nodes apply all records in the same order, so their snapshots at one sequence are
+// equal. The follower pauses while ReplicationWindow records are delivered but not yet applied. All writes are rejected
+// while the cluster has no majority or this node's disk is full. Meanwhile reads work, and accounts can spend quota
+// already leased by this node.
 type replication struct {
 	currencies map[string]*mailbox.Ref
-	sent       map[*mailbox.Ref]uint64 // number of RemoteEvents messages sent to each owner
-	stopping   bool                    // the node stops
+	stopping   bool // the node stops
 }
 
-// stale reports whether the owner made the records before it received all RemoteEvents sent to it.
-func (r *replication) stale(w *Write) bool { return w.RemoteSeq != r.sent[w.From] }
+// outdated reports whether this node must not decide any more in the term in which the records were made.
+func (a *Actor) outdated(w *Write) bool {
+	if a.replication == nil {
+		return false
+	}
+	term, decides := a.log.Decides()
+	return !decides || w.Term != term
+}
+
+// rejectOutdated rejects waiting writes of earlier terms.
+func (a *Actor) rejectOutdated() {
+	a.waiting = slices.DeleteFunc(a.waiting, func(w *Write) bool {
+		outdated := a.outdated(w)
+		if outdated {
+			w.From.Send(&WriteResult{Err: ErrNotLeader})
+		}
+		return outdated
+	})
+}
 
 func (a *Actor) writeProblem() error { return Majority{a.log.Shared}.writeProblem() }
 
@@ -59,14 +74,24 @@ func (a *Actor) propose(records [][]byte) {
 // proposalReturned handles the return of Append. It does not answer the writes, because delivered does.
 func (a *Actor) proposalReturned(m *appendResult) {
 	switch {
-	case m.err == nil || errors.Is(m.err, ErrPosition) || a.stopCause != nil:
+	case m.err == nil || a.stopCause != nil:
 	case errors.Is(m.err, wal.ErrNoSpace):
-		batch := a.inFlight
-		a.inFlight = nil
-		rejectWrites(batch, ReadOnly(m.err))
+		a.rejectBatch(ReadOnly(m.err))
+	case errors.Is(m.err, ErrNotLeader):
+		a.rejectBatch(ErrNotLeader)
+	case errors.Is(m.err, ErrOutcomeUnknown):
+		a.rejectBatch(ErrOutcomeUnknown)
 	default:
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
+}
+
+// rejectBatch rejects the writes in flight, if they were not committed before.
+func (a *Actor) rejectBatch(cause *engine.Error) {
+	batch := a.inFlight
+	a.inFlight = nil
+	a.log.Health.noteDone()
+	rejectWrites(batch, cause)
 }
 
 func rejectWrites(batch []*Write, cause *engine.Error) {
@@ -91,64 +116,41 @@ func (a *Actor) delivered(m *Delivered) {
 	a.last = m.Sequence
 	defer a.log.Health.Sequence.Store(m.Sequence)
 	a.countAppended(m.records, m.bytes)
-	batch := a.inFlight
-	a.inFlight = nil
-	switch {
-	case m.own && len(batch) == 0:
-		a.failStop(fmt.Errorf("record %d: this node proposed it for another sequence", m.Sequence))
-		return
-	case m.own:
+	if m.own && len(a.inFlight) > 0 {
+		batch := a.inFlight
+		a.inFlight = nil
 		a.log.Health.Sequence.Store(m.Sequence) // before the callers get their answers
 		a.commit(batch)
 		return
 	}
-	if err := a.route(m); err != nil {
-		a.inFlight = batch
-		a.failStop(fmt.Errorf("record %d: %w", m.Sequence, err))
-		return
+	if len(a.inFlight) > 0 { // another node leads: its records come first
+		a.rejectBatch(ErrOutcomeUnknown)
 	}
-	a.revalidate(batch)
+	a.rejectOutdated()
+	if err := a.route(m); err != nil {
+		a.failStop(fmt.Errorf("record %d: %w", m.Sequence, err))
+	}
 }
 
-// route sends the events of another node's record to their owners. Shards come before the registrar, so that an account
+// route sends the events of a record to their owners. Shards come before the registrar, so that an account
 // exists before its sessions.
 func (a *Actor) route(m *Delivered) error {
-	r := a.replication
 	for currency, events := range m.currencies {
-		owner := r.currencies[currency]
+		owner := a.replication.currencies[currency]
 		if owner == nil {
 			return fmt.Errorf("another node has rates of currency %q, which this node does not know; restart this node", currency)
 		}
-		r.sendRemote(owner, &RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
+		owner.Send(&RemoteEvents[engine.Event]{Events: events, Window: m.Window.Retain()})
 	}
 	for i, events := range m.accounts {
 		if len(events) > 0 {
-			r.sendRemote(a.shards[i], &RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
+			a.shards[i].Send(&RemoteEvents[account.Event]{Events: events, Window: m.Window.Retain()})
 		}
 	}
 	if len(m.registry) > 0 {
-		r.sendRemote(a.registry, &RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
+		a.registry.Send(&RemoteEvents[any]{Events: m.registry, Window: m.Window.Retain()})
 	}
 	return nil
-}
-
-func (r *replication) sendRemote(owner *mailbox.Ref, m mailbox.Message) {
-	r.sent[owner]++
-	owner.Send(m)
-}
-
-// revalidate follows another node's record. It rejects writes made stale by the record, and queues the others again in
-// order.
-func (a *Actor) revalidate(batch []*Write) {
-	all := slices.Concat(batch, a.waiting)
-	a.waiting = nil
-	for _, w := range all {
-		if a.replication.stale(w) {
-			w.From.Send(&WriteResult{Err: ErrConflict})
-		} else {
-			a.waiting = append(a.waiting, w)
-		}
-	}
 }
 
 // writesBlocked rejects waiting writes. The proposed bundle may still be committed, so it is abandoned only at a stop.

@@ -39,6 +39,7 @@ type fakeJournal struct {
 }
 
 func (*fakeJournal) Node() engine.NodeID          { return 1 }
+func (*fakeJournal) Leadership() (uint64, uint64) { return 1, 0 }
 func (*fakeJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: true} }
 
 func (j *fakeJournal) Append(expected uint64, records [][]byte) (uint64, error) {
@@ -86,9 +87,8 @@ func TestReplication_BundlesFit(t *testing.T) {
 			r := spawn(t, system, fmt.Sprint("owner", i), &collector{})
 			defer r.Stop()
 			size := rapid.SampledFrom([]int{1, most / 3, most / 2, most - 1, most}).Draw(t, "size")
-			log.actor.Receive(&Write{From: r, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
+			log.actor.Receive(&Write{From: r, Term: 1, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
 		}
-		places := &window{room: make(chan struct{}, owners)}
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
 			(<-log.writer.jobs)()          // gather
 			log.actor.Receive(&gathered{}) // what gather sends goes to log.Ref, which is another one here
@@ -104,7 +104,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 			}
 			offered += len(b.Records)
 			log.actor.Receive(&appendResult{})
-			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: places.add(context.Background(), sequence)}
+			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: log.window.add(context.Background(), sequence)}
 			log.actor.Receive(m)
 		}
 	})
@@ -128,8 +128,9 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		log.newActor(Position{})
 		log.Ref = spawn(t, system, "owner", owner)
-		f := newFollower(log, 1, 0)
+		f := newFollower(log, 1)
 		f.start()
 		synctest.Wait()
 		if len(owner.delivered) != ReplicationWindow {

@@ -10,16 +10,16 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// SharedJournal is a Journal to which several nodes write. All nodes get the same records in the same order and reach
-// the same state. Each record is a bundle of one node (record.Bundle).
+// SharedJournal is a Journal of several nodes, to which one of them writes, the leader. All nodes get the same records
+// in the same order and reach the same state. Each record is a bundle of one node (record.Bundle).
 //
 // Its methods differ from those of a local journal:
 //
 //	Join        must return before any other method except Close is called
 //	Last, Read  cover this node's copy of the records at the return of Join
-//	Append      proposes one record for the sequence after expected. It returns nil if the record gets that sequence,
-//	            and ErrPosition if another record does. It blocks until then, or until Close, even without a majority.
-//	            If this node's disk has no space for the record, it proposes nothing and returns wal.ErrNoSpace.
+//	Append      appends one record. expected is a term of Leadership. If this node does not lead in that term any more,
+//	            Append does nothing and returns ErrNotLeader; if it ceases to lead meanwhile, ErrOutcomeUnknown. If this
+//	            node's disk has no space for the record, it does nothing and returns wal.ErrNoSpace.
 //	Follow      delivers all later records, including this node's own, before or after Append returns
 type SharedJournal interface {
 	Journal
@@ -31,8 +31,9 @@ type SharedJournal interface {
 	// Follow calls deliver for each durable record after Last, in order and without gaps. It returns nil when ctx ends.
 	// After an error the node must stop. record is valid only during the call.
 	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
-	// Leads reports whether this node leads the cluster. It does not block.
-	Leads() bool
+	// Leadership returns the term in which this node leads the cluster, or 0, and the sequence of the newest record of
+	// earlier terms. Records of the term itself come only from this node. It does not block.
+	Leadership() (term, after uint64)
 	// Ask sends a request to the node that leads and returns its answer. ErrNotLeader means that no node has received
 	// the request. Any other error leaves open what the leader did.
 	Ask(ctx context.Context, request []byte) (answer []byte, err error)
