@@ -311,12 +311,15 @@ func (g *clusterTest) readIsolated(c *partition, p *clusterNode, fault time.Dura
 	})
 }
 
-// TestFaultsCluster_Control plants a bug that only several nodes show: they ignore each other's leases. The checker,
+// TestFaultsCluster_Control plants a bug that only several nodes show: they ignore each other's leases, as the leader
+// does. The checker,
 // or the nodes themselves, must find it without any other fault.
 func TestFaultsCluster_Control(t *testing.T) {
 	t.Parallel()
-	g := newClusterTest(t, buildWith(t, "deaf-to-leases", plant{"actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
-		"if _, is := e.(*account.Leased); !is { *shard = append(*shard, e) }"}), nil)
+	g := newClusterTest(t, buildWith(t, "deaf-to-leases",
+		plant{"actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
+			"if lease, is := e.(*account.Leased); !is || lease.Node == f.log.Shared.Node() { *shard = append(*shard, e) }"},
+		plant{"engine/account/cluster_leases.go", "others > 0 {\n\t\tgrant.Count", "others > 1<<40 {\n\t\tgrant.Count"}), nil)
 	g.stopLoad()
 	for round := range g.checker.accounts {
 		g.raceKeys(round)

@@ -209,7 +209,22 @@ func TestFaultsCluster_KeyedReads(t *testing.T) {
 
 // TestFaultsCluster_Busy keeps all processors busy beside a healthy cluster: none of 300 reads with keys fails.
 func TestFaultsCluster_Busy(t *testing.T) {
-	g := newReadTest(t, builtProgram(t))
+	if g := busyReads(t, builtProgram(t)); len(g.used.took) < 300 || len(g.used.failed)+len(g.waking.failed) > 0 {
+		t.Error("reads failed, or there were too few")
+	}
+}
+
+// TestFaultsCluster_BusyControl plants a bug that TestFaultsCluster_Busy must find: a request hardly waits for a lease.
+func TestFaultsCluster_BusyControl(t *testing.T) {
+	impatient := buildWith(t, "impatient", plant{"actors/internal/accounts/config.go", "const leaseWaitMax = time.Second", "const leaseWaitMax = time.Microsecond"})
+	if g := busyReads(t, impatient); len(g.used.failed)+len(g.waking.failed) == 0 {
+		t.Error("requests that do not wait for a lease are not found out")
+	}
+}
+
+func busyReads(t *testing.T, program string) *readTest {
+	t.Helper()
+	g := newReadTest(t, program)
 	for range runtime.NumCPU() {
 		spin := exec.Command("sh", "-c", "while :; do :; done")
 		noError(t, spin.Start())
@@ -218,9 +233,7 @@ func TestFaultsCluster_Busy(t *testing.T) {
 	wait(25 * time.Second)
 	g.end()
 	figure(t, "accounts in use: %v; that wake: %v", &g.used, &g.waking)
-	if len(g.used.took) < 300 || len(g.used.failed)+len(g.waking.failed) > 0 {
-		t.Error("reads failed, or there were too few")
-	}
+	return g
 }
 
 // TestFaultsCluster_KeyedReadsControl plants a bug that the test above must find: elections begin only when the leader
