@@ -71,28 +71,6 @@ func (s source) imports() (paths []string) {
 	return paths
 }
 
-// names counts the package-level functions, types, variables and constants of the file.
-func (s source) names() (count int) {
-	for _, declaration := range s.file.Decls {
-		switch d := declaration.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil {
-				count++
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch spec := spec.(type) {
-				case *ast.TypeSpec:
-					count++
-				case *ast.ValueSpec:
-					count += len(spec.Names)
-				}
-			}
-		}
-	}
-	return count
-}
-
 // readSources returns every Go file of the repository outside test data.
 func readSources(t *testing.T) []source {
 	t.Helper()

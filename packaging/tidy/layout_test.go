@@ -91,7 +91,6 @@ const commandImports = "node httpapi/admin engine engine/account wal actors coll
 const (
 	module    = "github.com/tasard/tasard/"
 	everyTest = "pgregory.net/rapid go.uber.org/goleak"
-	namesMax  = 300
 	// Templates look methods up by name at run time, so the linker keeps every exported method of every type: 7 MB. The
 	// encodings of the whole world are 0.6 MB, and its time zones 0.4 MB.
 	neverAtAll  = "text/template html/template golang.org/x/net/html/charset"
@@ -119,10 +118,10 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// layoutProblems compares the packages with their rows: imports, doc.go, number of names. It reads the files of all
+// layoutProblems compares the packages with their rows: imports and doc.go. It reads the files of all
 // systems instead of running the go command, whose reads the test cache would not notice.
 func layoutProblems(sources []source) (problems []string) {
-	docs, names := map[string]int{}, map[string]int{}
+	docs := map[string]int{}
 	for _, s := range sources {
 		folder := path.Dir(s.path)
 		for _, imported := range s.imports() {
@@ -133,9 +132,6 @@ func layoutProblems(sources []source) (problems []string) {
 		if docs[folder] += 0; (path.Base(s.path) == "doc.go" || s.path == "main.go") && s.file.Doc != nil {
 			docs[folder] = s.lineOf(s.file.Doc.End()) - s.lineOf(s.file.Doc.Pos()) + 1
 		}
-		if names[folder] += 0; !s.isTest() {
-			names[folder] += s.names()
-		}
 	}
 	for folder, lines := range docs {
 		if _, ok := rowOf(folder); !ok && folder[0] != '.' {
@@ -143,9 +139,6 @@ func layoutProblems(sources []source) (problems []string) {
 		}
 		if lines < docLinesMin || lines > docLinesMax {
 			problems = append(problems, fmt.Sprintf("%s/doc.go has a package comment of %d lines: at least %d, at most %d", folder, lines, docLinesMin, docLinesMax))
-		}
-		if names[folder] > namesMax {
-			problems = append(problems, fmt.Sprintf("%s has %d package-level names, at most %d: it is two packages", folder, names[folder], namesMax))
 		}
 	}
 	return problems

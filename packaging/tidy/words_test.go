@@ -194,8 +194,7 @@ func wordsOf(name string) string {
 	return strings.TrimSpace(compiled(`([a-z0-9])([A-Z])`).ReplaceAllString(name, "$1 $2"))
 }
 
-// textPassages returns the lines of a document without its code, those of a golden file of messages or help, and the
-// comments of every other file.
+// textPassages returns the lines of a document without its code, and those of a golden file of messages or help.
 func textPassages(name, text string) (passages []passage) {
 	isGolden := strings.HasPrefix(name, "cmd/testdata/")
 	isDocument := path.Ext(name) == ".md"
@@ -213,31 +212,17 @@ func textPassages(name, text string) (passages []passage) {
 			passages = append(passages, passage{i + 1, line, message})
 		case isDocument:
 			passages = append(passages, passage{i + 1, strings.Trim(trimmed, "#-| "), prose})
-		case isComment(name, trimmed):
-			passages = append(passages, passage{i + 1, strings.TrimLeft(trimmed, "#/ "), prose})
 		}
 	}
 	return passages
-}
-
-// isComment tells a line of a script or a settings file that is a comment.
-func isComment(name, line string) bool {
-	switch path.Ext(name) {
-	case ".mjs", ".ts":
-		return strings.HasPrefix(line, "//")
-	case ".json", ".svg", ".png", ".sum", ".mod", ".html", ".css", ".js":
-		return false
-	}
-	return strings.HasPrefix(line, "#")
 }
 
 // columnProblems finds comments that are too wide.
 func columnProblems(name, text string) (problems []string) {
 	for i, line := range strings.Split(text, "\n") {
 		trimmed := strings.TrimSpace(line)
-		only := path.Ext(name) == ".go" && strings.HasPrefix(trimmed, "//") || isComment(name, trimmed) && path.Ext(name) != ".md"
-		if columns := utf8.RuneCountInString(line); only && columns > commentColumnsMax && !strings.HasPrefix(trimmed, "//go:") &&
-			!strings.Contains(name, "testdata/") {
+		only := path.Ext(name) == ".go" && strings.HasPrefix(trimmed, "//") && !strings.HasPrefix(trimmed, "//go:")
+		if columns := utf8.RuneCountInString(line); only && columns > commentColumnsMax && !strings.Contains(name, "testdata/") {
 			problems = append(problems, fmt.Sprintf("%s:%d: a comment of %d columns, at most %d", name, i+1, columns, commentColumnsMax))
 		}
 	}
