@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 
@@ -57,9 +56,8 @@ type results struct {
 // connection and one goroutine. While the generator measures it allocates nothing, so that its garbage collector does
 // not distort latencies.
 //
-// The goroutines share one processor of the Go runtime. The runtime then finds new responses whenever no goroutine can
-// run. A sleep of the runtime would end up to a millisecond late, so the generator calls the kernel to sleep, and only
-// if no response is outstanding.
+// A sleep of the Go runtime would end up to a millisecond late, so the generator calls the kernel to sleep, and only if
+// no response is outstanding.
 type generator struct {
 	Address     string      // host:port
 	TLS         *tls.Config // nil without TLS
@@ -103,7 +101,6 @@ type generator struct {
 
 // run generates the load and sets the results. It must be called only once.
 func (g *generator) run(ctx context.Context) error {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g.startTime, g.due = time.Now(), sync.NewCond(&g.mu)
 	g.random = rand.New(rand.NewPCG(uint64(g.startTime.UnixNano()), 0))
 	g.idle = make(chan struct{}, 1)
@@ -191,9 +188,10 @@ func (g *generator) connect(ctx context.Context) (clients []*client, err error) 
 	var opening sync.WaitGroup
 	errs := make([]error, g.Connections)
 	for i := range g.Connections {
-		clients = append(clients, newClient(g, i))
+		c := newClient(g, i)
+		clients = append(clients, c)
 		if !g.Reconnects {
-			opening.Go(func() { errs[i] = clients[i].dial(ctx) })
+			opening.Go(func() { errs[i] = c.dial(ctx) })
 		}
 	}
 	opening.Wait()

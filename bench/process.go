@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,8 +152,9 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// pinToCore pins all threads of the bench to a core, calls do, and gives the threads their cores back. Processes and
-// threads that the function do starts inherit the core. If core < 0, pinToCore only calls do.
+// pinToCore pins all threads of the bench to a core, and lets one run Go code at a time. It calls do, and gives the
+// threads their cores back. Processes and threads that the function do starts inherit the core. If core < 0, pinToCore
+// only calls do.
 func pinToCore(core int, do func() error) error {
 	if core < 0 {
 		return do()
@@ -162,6 +164,7 @@ func pinToCore(core int, do func() error) error {
 	if err := errors.Join(unix.SchedGetaffinity(0, &before), setAffinity(&mask)); err != nil {
 		return fmt.Errorf("this machine gives the bench no core %d: %w", core, err)
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	err := do()
 	return errors.Join(err, setAffinity(&before))
 }
