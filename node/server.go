@@ -66,7 +66,7 @@ type httpServer struct {
 // because closing a multipath listener resets the connections in its backlog. A plain TCP listener can stop accepting
 // first, so that these connections are still served.
 func Listen(address, field string) (net.Listener, error) {
-	var config net.ListenConfig
+	config := net.ListenConfig{KeepAlive: -1} // the servers' own timeouts end dead connections; each new one saves system calls
 	config.SetMultipathTCP(false)
 	listener, err := config.Listen(context.Background(), "tcp", address)
 	switch {

@@ -203,3 +203,19 @@ func TestO5_EvictionBelowTLS(t *testing.T) {
 	ok(t, newcomer.Close())
 	ok(t, ln.Close())
 }
+
+// TestO3_SendBuffer: the kernel keeps no more than sendBufferBytes for a client that does not read.
+func TestO3_SendBuffer(t *testing.T) {
+	below := must(net.Listen("tcp", "127.0.0.1:0"))
+	ln := Listen(below, Config{MaxConns: 1})
+	client := must(net.Dial("tcp", below.Addr().String()))
+	defer client.Close()
+	served := must(ln.Accept()).(*Conn)
+	ok(t, must(served.tcp.SyscallConn()).Control(func(fd uintptr) {
+		if got := must(syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF)); got > 2*sendBufferBytes { // Linux doubles it
+			t.Errorf("the send buffer has %d bytes", got)
+		}
+	}))
+	ok(t, served.Close())
+	ok(t, ln.Close())
+}

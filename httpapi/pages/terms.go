@@ -58,5 +58,5 @@ func (p *Pages) showIcon(w http.ResponseWriter, _ *Request) {
 func sendPlain(w http.ResponseWriter, contentType string, cached time.Duration, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "public, max-age="+fields.RetryAfter(cached))
-	_, _ = w.Write(body) // httpapi keeps it until it is sent
+	_, _ = w.Write(body) //nolint:gosec // G705: none of these files is HTML; httpapi keeps it until it is sent
 }
