@@ -9,7 +9,6 @@ import (
 
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
-	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
@@ -100,19 +99,6 @@ type requestScratch struct {
 	body   []byte          // buffer for the body of a conversion in the express path
 	holes  []rendered.Span // buffer for the holes of a conversion
 	packed []byte          // buffer for the compressed body
-}
-
-// acceptsGzip reports whether the client accepts gzip.
-func (a *requestState) acceptsGzip(ctx *fasthttp.RequestCtx) bool {
-	if a.AcceptEncodingLines == 0 {
-		return false
-	}
-	one := [1][]byte{a.AcceptEncoding}
-	lines := one[:]
-	if a.AcceptEncodingLines > 1 {
-		lines = ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)
-	}
-	return fields.AcceptsGzip(lines)
 }
 
 // setCaller sets the caller from its address and the value of its Authorization header (nil without one). The caller

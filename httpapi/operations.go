@@ -170,11 +170,8 @@ func (d *dataAPI) finishAdmission(ctx *fasthttp.RequestCtx, a *requestState) {
 func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	a.repanic()
 	path, text := splitTarget(ctx.Request.Header.RequestURI())
-	var ifNoneMatch [][]byte
-	if a.HasIfNoneMatch {
-		ifNoneMatch = ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch)
-	}
-	problems, err := d.respond(a, r, path, text, ifNoneMatch, a.acceptsGzip(ctx))
+	acceptsGzip := fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) // the next PeekAll reuses the slice
+	problems, err := d.respond(a, r, path, text, ctx.Request.Header.PeekAll(fasthttp.HeaderIfNoneMatch), acceptsGzip)
 	switch {
 	case len(problems) > 0:
 		d.rejectParameters(ctx, r, problems)

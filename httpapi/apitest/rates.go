@@ -66,7 +66,7 @@ func refusalError(receipt *engine.Receipt) error {
 		return nil
 	}
 	var lines []string
-	for i := range receipt.Refused[:min(refusalsShownMax, len(receipt.Refused))] {
+	for i := range receipt.Refused {
 		r := &receipt.Refused[i]
 		o := &r.Observation
 		detail := r.Detail
@@ -75,9 +75,6 @@ func refusalError(receipt *engine.Receipt) error {
 			detail += "; " + hint
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s / %s: %s: %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, r.Reason, detail))
-	}
-	if omitted := len(receipt.Refused) - len(lines); omitted > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", omitted))
 	}
 	return fmt.Errorf("the node's rules refuse %d of the rates: %s", len(receipt.Refused), strings.Join(lines, "; "))
 }
@@ -92,5 +89,3 @@ func refusalHint(reason engine.Reason) string {
 	}
 	return ""
 }
-
-const refusalsShownMax = 3 // maximum number of refused rates that refusalError lists

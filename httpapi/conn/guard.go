@@ -112,10 +112,7 @@ const (
 
 // HeadInfo holds the headers for the handler and for Malformed. The slices alias the request.
 type HeadInfo struct {
-	Authorization       []byte // nil without the header
-	HasIfNoneMatch      bool
-	AcceptEncodingLines int    // number of Accept-Encoding headers
-	AcceptEncoding      []byte // value of the last Accept-Encoding header
+	Authorization []byte // nil without the header
 
 	host   []byte
 	length []byte
@@ -176,11 +173,6 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 		bit = seenContentType
 	case fields.EqualFold(name, "authorization"):
 		bit, f.Authorization = seenAuthorization, fields.TrimBlanks(value)
-	case fields.EqualFold(name, "if-none-match"):
-		f.HasIfNoneMatch = true
-	case fields.EqualFold(name, "accept-encoding"):
-		f.AcceptEncodingLines++
-		f.AcceptEncoding = fields.TrimBlanks(value)
 	case fields.EqualFold(name, "content-length"):
 		bit, f.length = seenLength, fields.TrimBlanks(value)
 	case fields.EqualFold(name, "transfer-encoding"):
