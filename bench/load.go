@@ -130,8 +130,8 @@ func (g *generator) drive(ctx context.Context) error {
 	}
 	var running sync.WaitGroup
 	ended := make(chan struct{})
-	begin := func() {
-		g.scheduleStart = g.now()
+	begin := func(at time.Duration) {
+		g.scheduleStart = at
 		for _, c := range clients {
 			running.Go(c.work)
 		}
@@ -145,7 +145,7 @@ func (g *generator) drive(ctx context.Context) error {
 		running.Wait()
 	}()
 	if g.Warmup > 0 {
-		begin()
+		begin(g.now())
 		if err := g.until(ctx, g.scheduleStart+g.Warmup); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (g *generator) drive(ctx context.Context) error {
 	}
 	cpuBefore := processTime()
 	if g.Warmup == 0 {
-		begin()
+		begin(g.measureStart)
 	}
 	if err := g.until(ctx, g.measureEnd); err != nil {
 		return err
