@@ -19,7 +19,7 @@ import (
 const (
 	lineBytesMax           = 64 << 10 // of a line; a usual line has 90 bytes
 	refreshObservationsMax = 10_000   // of one refresh; further lines with the same source and time are another
-	batchErrorsMax         = 256      // malformed lines in one Batch
+	batchLinesMin          = 8192     // of one Batch, which waits for the disk once; it ends with a whole refresh
 	yearMin, yearMax       = 1900, 2999
 	sniffBytes             = 512 // first bytes of a file, which show its format
 	quotedBytesMax         = 64  // bytes of an invalid text quoted in an error
@@ -56,11 +56,12 @@ type Observation struct {
 	Line       int       // line in the file, from 1; 0 = not from a file
 }
 
-// Batch is the result of Reader.Next: a refresh (observations of one source at one time), malformed lines, or both.
+// Batch is the result of Reader.Next: refreshes (observations of one source at one time) and malformed lines.
 type Batch struct {
-	Refresh engine.Refresh
-	Lines   []int       // Lines[i] is the line number of Refresh.Observations[i]; empty = no refresh
-	Errors  []LineError // malformed lines since the previous Batch
+	Refreshes []engine.Refresh
+	Lines     [][]int // Lines[i][j] is the line number of Refreshes[i].Observations[j]
+	Errors    []LineError
+	Count     int // number of observations
 }
 
 // LineError is the error of a malformed line.
@@ -85,8 +86,7 @@ type Reader struct {
 	scanner *bufio.Scanner
 	number  int // of the last line read, from 1
 	parse   func(line []byte, values *fields) *LineError
-	pending Batch // the next Batch, still incomplete
-	err     error // result of every further Next; nil = more can be read
+	ahead   *Observation // the first of the next Batch; nil = none was read
 }
 
 // OpenObservations returns a Reader of a file, and reads the header of a CSV file. name is the file name. The error is
@@ -165,38 +165,65 @@ func (r *Reader) line() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// Next returns the next refresh and the malformed lines before it. After batchErrorsMax malformed lines, it returns
-// them without a refresh. It never sets Refresh.Complete, because a file may lack observations.
+// Next returns the next refreshes, and the malformed lines among them: at least batchLinesMin lines, or all that are
+// left. It never sets Refresh.Complete, because a file may lack observations.
 //
-// After the last Batch the error is io.EOF. Any other error is a read error. Next then drops the current refresh,
-// because lines of it may be missing. Every further call returns the error again.
-func (r *Reader) Next() (Batch, error) {
-	for r.err == nil {
+// The last Batch comes with the error io.EOF, or with a read error. After a read error the last refresh is left out,
+// because lines of it may be missing.
+func (r *Reader) Next() (batch Batch, err error) {
+	if r.ahead != nil {
+		batch.add(*r.ahead)
+		r.ahead = nil
+	}
+	for len(batch.Errors) < batchLinesMin {
 		line, err := r.line()
 		if err != nil {
-			return r.finish(err)
+			return r.finish(batch, err)
 		}
 		observation, problem := r.parseLine(line)
 		switch {
 		case problem != nil:
-			r.pending.Errors = append(r.pending.Errors, r.located(*problem))
-		case r.sameRefresh(&observation):
-			r.pending.Refresh.Observations = append(r.pending.Refresh.Observations, observation.Observation)
-			r.pending.Lines = append(r.pending.Lines, observation.Line)
+			batch.Errors = append(batch.Errors, r.located(*problem))
+		case batch.Count+len(batch.Errors) >= batchLinesMin && !batch.continues(&observation):
+			r.ahead = &observation
+			return batch, nil
 		default:
-			batch := r.pending
-			r.startRefresh(observation)
-			if len(batch.Lines)+len(batch.Errors) > 0 {
-				return batch, nil
-			}
-		}
-		if len(r.pending.Errors) == batchErrorsMax {
-			problems := r.pending.Errors
-			r.pending.Errors = nil
-			return Batch{Errors: problems}, nil
+			batch.add(observation)
 		}
 	}
-	return Batch{}, r.err
+	return batch, nil
+}
+
+// add adds an observation to the last refresh, or as a new one.
+func (b *Batch) add(o Observation) {
+	if !b.continues(&o) {
+		b.Refreshes, b.Lines = append(b.Refreshes, engine.Refresh{SourceID: o.SourceID, ObservedAt: o.ObservedAt}), append(b.Lines, nil)
+	}
+	last := len(b.Refreshes) - 1
+	b.Refreshes[last].Observations = append(b.Refreshes[last].Observations, o.Observation)
+	b.Lines[last] = append(b.Lines[last], o.Line)
+	b.Count++
+}
+
+// continues reports whether an observation belongs to the last refresh.
+func (b *Batch) continues(o *Observation) bool {
+	last := len(b.Refreshes) - 1
+	return last >= 0 && len(b.Lines[last]) < refreshObservationsMax && b.Refreshes[last].SourceID == o.SourceID &&
+		b.Refreshes[last].ObservedAt.Equal(o.ObservedAt)
+}
+
+// finish returns the last Batch, without its last refresh after a read error.
+func (r *Reader) finish(batch Batch, err error) (Batch, error) {
+	if errors.Is(err, io.EOF) {
+		return batch, err
+	}
+	err = fmt.Errorf("read %s after line %d: %w", r.name, r.number, err)
+	if last := len(batch.Refreshes) - 1; last >= 0 {
+		err = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)", err, batch.Lines[last][0])
+		batch.Count -= len(batch.Lines[last])
+		batch.Refreshes, batch.Lines = batch.Refreshes[:last], batch.Lines[:last]
+	}
+	return batch, err
 }
 
 func (r *Reader) parseLine(line []byte) (Observation, *LineError) {
@@ -224,37 +251,4 @@ func textProblem(line []byte) *LineError {
 		return nil
 	}
 	return &LineError{Found: "bytes that are not text", Want: "text in UTF-8 without NUL"}
-}
-
-func (r *Reader) sameRefresh(o *Observation) bool {
-	refresh := &r.pending.Refresh
-	count := len(r.pending.Lines)
-	return count > 0 && count < refreshObservationsMax && refresh.SourceID == o.SourceID && refresh.ObservedAt.Equal(o.ObservedAt)
-}
-
-func (r *Reader) startRefresh(o Observation) {
-	r.pending = Batch{
-		Refresh: engine.Refresh{
-			SourceID: o.SourceID, ObservedAt: o.ObservedAt, Observations: []engine.Observation{o.Observation},
-		},
-		Lines: []int{o.Line},
-	}
-}
-
-// finish returns the last Batch at io.EOF. After another error the Batch contains only malformed lines.
-func (r *Reader) finish(err error) (Batch, error) {
-	last := r.pending
-	r.pending, r.err = Batch{}, err
-	if !errors.Is(err, io.EOF) {
-		r.err = fmt.Errorf("read %s after line %d: %w", r.name, r.number, err)
-		if len(last.Lines) > 0 {
-			r.err = fmt.Errorf("%w (the refresh that begins in line %d may be cut short and is left out)",
-				r.err, last.Lines[0])
-		}
-		last = Batch{Errors: last.Errors}
-	}
-	if len(last.Lines)+len(last.Errors) == 0 {
-		return Batch{}, r.err
-	}
-	return last, nil
 }

@@ -22,30 +22,28 @@ import (
 const realFile = "../../shared/data/observations.csv"
 
 type contents struct {
-	batches  []Batch
-	rows     []Observation
-	problems []LineError
+	batches   []Batch
+	refreshes []engine.Refresh
+	rows      []Observation
+	problems  []LineError
 }
 
-func readAll(r *Reader) (contents, error) {
-	var all contents
-	for {
-		batch, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return all, err
-		}
-		all.batches = append(all.batches, batch)
-		all.problems = append(all.problems, batch.Errors...)
-		for i, o := range batch.Refresh.Observations {
-			all.rows = append(all.rows, Observation{
-				Observation: o, SourceID: batch.Refresh.SourceID,
-				ObservedAt: batch.Refresh.ObservedAt, Line: batch.Lines[i],
-			})
+func readAll(r *Reader) (all contents, err error) {
+	for err == nil {
+		var batch Batch
+		batch, err = r.Next()
+		all.batches, all.problems = append(all.batches, batch), append(all.problems, batch.Errors...)
+		for i, refresh := range batch.Refreshes {
+			all.refreshes = append(all.refreshes, refresh)
+			for j, o := range refresh.Observations {
+				all.rows = append(all.rows, Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt, Line: batch.Lines[i][j]})
+			}
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return all, err
 }
 
 func readText(t rapid.TB, text, name string) contents {
@@ -68,9 +66,9 @@ func TestI1_RealFile(t *testing.T) {
 	must(t, err)
 	all, err := readAll(r)
 	must(t, err)
-	if len(all.rows) != 20_575 || len(all.problems) != 0 || len(all.batches) != 7_002 {
+	if len(all.rows) != 20_575 || len(all.problems) != 0 || len(all.refreshes) != 7_002 {
 		t.Fatalf("%d observations, %d malformed lines, %d refreshes; want 20575, 0, 7002",
-			len(all.rows), len(all.problems), len(all.batches))
+			len(all.rows), len(all.problems), len(all.refreshes))
 	}
 	for i, row := range all.rows {
 		if row.Line != i+2 {
@@ -113,18 +111,17 @@ func TestReaderGroups(t *testing.T) {
 		"2025-01-02T12:00:00Z,bhd,EUR,,,68,70,a,,\n" +
 		"2025-01-02T12:00:01Z,bhd,EUR,,,68,70,a,,\n" +
 		"also broken" // the last line has no end
-	all := readText(t, text, "x.csv")
+	batch := readText(t, text, "x.csv").batches[0]
 	var got []string
-	for _, b := range all.batches {
-		line := fmt.Sprint(b.Refresh.SourceID, b.Lines)
-		for _, e := range b.Errors {
-			line += fmt.Sprint(" error ", e.Line)
-		}
-		got = append(got, line)
+	for i, refresh := range batch.Refreshes {
+		got = append(got, fmt.Sprint(refresh.SourceID, batch.Lines[i]))
 	}
-	want := []string{"a[2 4] error 3", "b[6]", "a[7]", "a[8] error 9"}
+	for _, e := range batch.Errors {
+		got = append(got, fmt.Sprint("error ", e.Line))
+	}
+	want := []string{"a[2 4]", "b[6]", "a[7]", "a[8]", "error 3", "error 9"}
 	if !slices.Equal(got, want) {
-		t.Errorf("batches %q, want %q", got, want)
+		t.Errorf("refreshes %q, want %q", got, want)
 	}
 }
 
@@ -170,14 +167,14 @@ func TestReaderLimits(t *testing.T) {
 	const start, end = "2025-01-02T12:00:00Z,popular,USD,,,", ",,a,,\n"
 	fits := start + strings.Repeat("x", lineBytesMax-len(start)-len(end)) + end
 	line := "2025-01-02T12:00:00Z,popular,USD,,,58,60,a,,\n"
-	text := header + fits + strings.Repeat(line, refreshObservationsMax+1) + strings.Repeat("broken\n", 2*batchErrorsMax)
+	text := header + fits + strings.Repeat(line, refreshObservationsMax+1) + strings.Repeat("broken\n", 2*batchLinesMin)
 	all := readText(t, text, "x.csv")
-	if len(all.rows) != refreshObservationsMax+2 || len(all.batches) != 4 || len(all.problems) != 2*batchErrorsMax {
-		t.Errorf("%d observations, %d batches and %d problems", len(all.rows), len(all.batches), len(all.problems))
+	if len(all.rows) != refreshObservationsMax+2 || len(all.refreshes) != 2 || len(all.problems) != 2*batchLinesMin || len(all.batches) < 3 {
+		t.Errorf("%d observations in %d refreshes, %d problems, %d batches", len(all.rows), len(all.refreshes), len(all.problems), len(all.batches))
 	}
 	for _, b := range all.batches {
-		if len(b.Errors) > batchErrorsMax || len(b.Lines) > refreshObservationsMax {
-			t.Errorf("%d problems and %d observations in one batch", len(b.Errors), len(b.Lines))
+		if len(b.Errors) > batchLinesMin || b.Count > batchLinesMin+refreshObservationsMax {
+			t.Errorf("%d problems and %d observations in one batch", len(b.Errors), b.Count)
 		}
 	}
 	r, err := OpenObservations(strings.NewReader(header+line+strings.Replace(fits, "x", "xx", 1)), "x.csv", AnyFormat)
@@ -193,15 +190,10 @@ func TestReaderBrokenStream(t *testing.T) {
 	text := header + "2025-01-02T12:00:00Z,popular,USD,,,58,60,a,,\nbroken\n2025-01-02T12:00:00Z,bhd,USD,,,58,60,a,,\n"
 	r, err := OpenObservations(io.MultiReader(strings.NewReader(text), iotest.ErrReader(boom)), "x.csv", AnyFormat)
 	must(t, err)
-	batch, err := r.Next()
-	if err != nil || len(batch.Lines) != 0 || len(batch.Errors) != 1 {
-		t.Errorf("first got %+v, %v; want only the malformed line", batch, err)
-	}
 	want := "read x.csv after line 4: disk on fire (the refresh that begins in line 2 may be cut short and is left out)"
-	for range 2 {
-		if _, err = r.Next(); !errors.Is(err, boom) || err.Error() != want {
-			t.Errorf("then got %v, want %s", err, want)
-		}
+	batch, err := r.Next()
+	if len(batch.Refreshes)+batch.Count != 0 || len(batch.Errors) != 1 || !errors.Is(err, boom) || err.Error() != want {
+		t.Errorf("got %+v, %v; want only the malformed line, and %s", batch, err, want)
 	}
 }
 

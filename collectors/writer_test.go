@@ -264,10 +264,7 @@ func TestT5_Export(t *testing.T) {
 	all := newTestEngine(t, engine.DefaultRules()).observeAll(refreshes, now)
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
 		before := all.currencies[currency].Saved()
-		var imported []engine.Refresh
-		for _, batch := range readText(t, writtenText(t, CSV, Export([]engine.SavedCurrency{before})), "x.csv").batches {
-			imported = append(imported, batch.Refresh)
-		}
+		imported := readText(t, writtenText(t, CSV, Export([]engine.SavedCurrency{before})), "x.csv").refreshes
 		after := newTestEngine(t, engine.DefaultRules()).observeAll(imported, now).currencies[currency].Saved()
 		if !slices.Equal(before.SourceQuotes, after.SourceQuotes) || !slices.Equal(before.History, after.History) {
 			t.Errorf("%s is not the same after export and import", currency)

@@ -97,7 +97,7 @@ func (d *documentImport) importDocument(ctx context.Context, fi *fileImport, nam
 			return exit.Errorf(exit.Interrupted, "%s: interrupted; the same command imports the rest", name)
 		}
 		size := batchSize(refreshes)
-		if err := fi.submit(lineBatch{refreshes: refreshes[:size]}, name); err != nil {
+		if err := fi.submit(collectors.Batch{Refreshes: refreshes[:size]}, name); err != nil {
 			return err
 		}
 		refreshes = refreshes[size:]

@@ -108,14 +108,6 @@ func (c *lineCounts) perSecond() int {
 	return int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
 }
 
-// lineBatch is a batch of observations, grouped in refreshes (a source's observations at one time).
-type lineBatch struct {
-	refreshes []engine.Refresh
-	lines     [][]int // lines[i][j] is the line number of refreshes[i].Observations[j]; nil for a document
-	malformed []collectors.LineError
-	count     int // number of observations
-}
-
 // importFile imports a whole file. If ctx ends before the final batch, the earlier batches are imported; another import
 // of the file imports the rest.
 func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
@@ -133,7 +125,7 @@ func (f *fileImport) importFile(ctx context.Context, file *input.File, format co
 		if ctx.Err() != nil {
 			return interrupted(file.Name, reader.Lines())
 		}
-		batch, err := readBatch(reader)
+		batch, err := reader.Next()
 		more = err == nil
 		if err != nil && !errors.Is(err, io.EOF) {
 			if ctx.Err() != nil {
@@ -167,42 +159,24 @@ func openFailure(err error) error {
 	return exit.WrapUncoded(exit.IOError, err)
 }
 
-// readBatch reads the next batch. It returns the final batch together with io.EOF.
-func readBatch(reader *collectors.Reader) (lineBatch, error) {
-	var batch lineBatch
-	for batch.count+len(batch.malformed) < batchObservationsMin {
-		next, err := reader.Next()
-		if err != nil {
-			return batch, err
-		}
-		batch.malformed = append(batch.malformed, next.Errors...)
-		if len(next.Lines) > 0 {
-			batch.refreshes = append(batch.refreshes, next.Refresh)
-			batch.lines = append(batch.lines, next.Lines)
-			batch.count += len(next.Lines)
-		}
-	}
-	return batch, nil
-}
-
 // submit imports a batch, counts its lines, and reports rejected ones.
-func (f *fileImport) submit(batch lineBatch, name string) error {
+func (f *fileImport) submit(batch collectors.Batch, name string) error {
 	var receipt engine.Receipt
 	f.warnUnknownSources(&batch, name)
-	if len(batch.refreshes) > 0 {
+	if len(batch.Refreshes) > 0 {
 		var err error
-		if receipt, err = f.sink.Observe(batch.refreshes); err != nil {
-			if batch.lines == nil {
+		if receipt, err = f.sink.Observe(batch.Refreshes); err != nil {
+			if batch.Lines == nil {
 				return fmt.Errorf("import %s: %w", name, err)
 			}
-			return fmt.Errorf("import %s from line %d: %w", name, batch.lines[0][0], err)
+			return fmt.Errorf("import %s from line %d: %w", name, batch.Lines[0][0], err)
 		}
 	}
-	lines := make([]rejectedLine, 0, len(receipt.Refused)+len(batch.malformed))
+	lines := make([]rejectedLine, 0, len(receipt.Refused)+len(batch.Errors))
 	for i := range receipt.Refused {
 		lines = append(lines, rejectedByEngine(&receipt.Refused[i], &batch, name))
 	}
-	for _, problem := range batch.malformed {
+	for _, problem := range batch.Errors {
 		lines = append(lines, malformedLine(problem, name))
 	}
 	slices.SortStableFunc(lines, func(a, b rejectedLine) int { return cmp.Compare(a.Line, b.Line) })
@@ -220,8 +194,8 @@ func (f *fileImport) submit(batch lineBatch, name string) error {
 
 // warnUnknownSources warns once about each source outside the catalogue. With a mistyped ID, the rates get the default
 // priority instead of their source's.
-func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
-	for i, refresh := range batch.refreshes {
+func (f *fileImport) warnUnknownSources(batch *collectors.Batch, name string) {
+	for i, refresh := range batch.Refreshes {
 		if f.sources == nil || f.sources.HasSource(refresh.SourceID) || f.unknown[refresh.SourceID] {
 			continue
 		}
@@ -230,14 +204,14 @@ func (f *fileImport) warnUnknownSources(batch *lineBatch, name string) {
 		}
 		f.unknown[refresh.SourceID] = true
 		f.report.warn(fmt.Sprintf("%s:%d: the catalogue has no source %q: its rates get priority %d and expire after %s, unless a "+
-			"catalogue file sets them", name, batch.lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
+			"catalogue file sets them", name, batch.Lines[i][0], refresh.SourceID, engine.PriorityDefault, engine.LifetimeDefault))
 	}
 }
 
-func rejectedByEngine(r *engine.Refusal, batch *lineBatch, name string) rejectedLine {
+func rejectedByEngine(r *engine.Refusal, batch *collectors.Batch, name string) rejectedLine {
 	line := rejectedLine{File: name, Outcome: refused, Reason: r.Reason, Detail: r.Detail, QuarantineID: r.QuarantineID}
-	if o := &r.Observation; batch.lines != nil {
-		line.Line = batch.lines[r.Refresh][r.Index]
+	if o := &r.Observation; batch.Lines != nil {
+		line.Line = batch.Lines[r.Refresh][r.Index]
 	} else if line.Of = o.InstitutionID + " " + o.Currency; !o.EffectiveDate.IsZero() {
 		line.Of += " " + o.EffectiveDate.String()
 	}

@@ -44,10 +44,10 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 		return nil, errTooLarge
 	}
 	limited := io.LimitReader(body, int64(limit)+1) // one byte more, to detect a body that is too long
-	var buffer bytes.Buffer
-	_, err := io.CopyN(&buffer, limited, smallBodyBytes)
-	if err == nil {
-		buffer.Grow(limit + bytes.MinRead) // at once: a buffer that doubles needs memory for its last two sizes
+	buffer := &bytes.Buffer{}
+	_, err := io.CopyN(buffer, limited, smallBodyBytes)
+	if err == nil { // room for the whole at once: a buffer that doubles needs memory for its last two sizes
+		buffer = bytes.NewBuffer(append(make([]byte, 0, limit+2*bytes.MinRead), buffer.Bytes()...))
 		_, err = buffer.ReadFrom(limited)
 	}
 	switch read := buffer.Bytes(); {
