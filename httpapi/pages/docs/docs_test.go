@@ -182,21 +182,6 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestContact checks that the guide asks the reader to write only if there is a contact.
-func TestContact(t *testing.T) {
-	with := http.NewServeMux()
-	public := pages.New(pages.Config{Clock: now, Catalogue: engine.DefaultCatalogue(), Contact: "ana@example.do"})
-	New(Config{Frame: public.Frame()}).Register(with)
-	for path, write := range map[string]string{"/docs": "scriba a", "/en/docs": "rite to"} {
-		if text := get(t, newDocs(nil), path).Body.String(); strings.Contains(text, write) {
-			t.Errorf("%s tells the reader to write, and not to whom", path)
-		}
-		if text := get(t, with, path).Body.String(); strings.Count(text, "mailto:ana@example.do") != 3 {
-			t.Errorf("%s names the contact %d times, want 3: errors, a suspended account, footer", path, strings.Count(text, "mailto:"))
-		}
-	}
-}
-
 // TestOperations compares the table of operations with the contract.
 func TestOperations(t *testing.T) {
 	mux := http.NewServeMux()
