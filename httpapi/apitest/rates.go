@@ -60,6 +60,9 @@ func parseDate(text string) (engine.Date, error) {
 	return engine.ParseDate(text)
 }
 
+// refusalsShown is the number of refused rates in an error.
+const refusalsShown = 3
+
 // refusalError returns an error that lists the refused rates, or nil without any.
 func refusalError(receipt *engine.Receipt) error {
 	if len(receipt.Refused) == 0 {
@@ -67,6 +70,10 @@ func refusalError(receipt *engine.Receipt) error {
 	}
 	var lines []string
 	for i := range receipt.Refused {
+		if i == refusalsShown {
+			lines = append(lines, fmt.Sprintf("and %d more", len(receipt.Refused)-i))
+			break
+		}
 		r := &receipt.Refused[i]
 		o := &r.Observation
 		detail := r.Detail
