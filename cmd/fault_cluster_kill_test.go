@@ -37,6 +37,9 @@ func (g *clusterTest) String() string {
 	return text + g.checker.String()
 }
 
+// firstWriteMax is the longest time from the death of the leader to the first write that is acknowledged.
+const firstWriteMax = 450 * time.Millisecond
+
 // TestFaultsCluster_LeaderKilled repeatedly kills the leader under load.
 func TestFaultsCluster_LeaderKilled(t *testing.T) {
 	t.Parallel()
@@ -48,6 +51,9 @@ func TestFaultsCluster_LeaderKilled(t *testing.T) {
 		fault := g.checker.now()
 		leader.kill()
 		g.awaitWrite(fault)
+		if longest := slices.Max(append(g.writeGaps, 0)); longest > firstWriteMax {
+			g.t.Errorf("the first write after the leader was killed took %v, want at most %v", longest, firstWriteMax)
+		}
 		leader.launch()
 		leader.ready(true)
 	})

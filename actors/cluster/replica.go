@@ -444,7 +444,7 @@ func (r *replica) apply(e *pb.Entry) error {
 	f := decodeFrame(e.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f.sequence == r.state.Sequence+1 { // else another proposal got this sequence first
+	if f.sequence == r.state.Sequence+1 { // nodes ignore a record that does not continue the stream
 		r.state.Sequence = f.sequence
 		r.queue = append(r.queue, f)
 		r.queued += len(f.record)
