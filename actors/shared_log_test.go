@@ -146,7 +146,7 @@ func (j *sharedJournal) Serve(answer func([]byte) []byte) {
 }
 
 // Ask implements commitlog.SharedJournal: the answer comes unless one of the two nodes is cut off meanwhile.
-func (j *sharedJournal) Ask(ctx context.Context, request []byte) (answer []byte, err error) {
+func (j *sharedJournal) Ask(ctx context.Context, request []byte) ([]byte, error) {
 	l := j.node.log
 	defer context.AfterFunc(ctx, func() { l.with(func() {}) })()
 	l.mu.Lock()
@@ -156,6 +156,7 @@ func (j *sharedJournal) Ask(ctx context.Context, request []byte) (answer []byte,
 		return nil, commitlog.ErrNotLeader
 	}
 	serve, answered := leader.open.serve, false
+	var answer []byte
 	go func() {
 		a := serve(request)
 		l.with(func() { answer, answered = a, true })

@@ -269,6 +269,9 @@ func (a *AccountActor) expedite() {
 // leased handles the result of writing a lease. If the lease must be decided again it calls admitQueued, which may ask
 // for another one. If its outcome is unknown it counts as used once it is in the log.
 func (a *AccountActor) leased(w *eventWrite) {
+	if !a.answered(w.event) {
+		return
+	}
 	a.Leasing = false
 	if w.err == nil {
 		a.applyLease(w.event)
@@ -416,6 +419,9 @@ func (a *AccountActor) written(w *eventWrite) {
 
 // returned handles the result of returning a lease. While its outcome is unknown, what it returns stays used.
 func (a *AccountActor) returned(w *eventWrite, e *account.Returned) {
+	if !a.answered(e) {
+		return
+	}
 	if a.inCluster() {
 		a.Leasing = false
 	}
@@ -451,7 +457,7 @@ func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	for _, event := range m.Events {
 		a.Account.ApplyRemote(event, now)
 		a.indexKey(event)
-		done = done || a.awaits(event)
+		done = a.answered(event) || done
 	}
 	if done {
 		a.Leasing = false

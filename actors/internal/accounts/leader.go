@@ -3,10 +3,12 @@ package accounts
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -87,15 +89,24 @@ func (a *AccountActor) accepted(w *eventWrite) {
 	a.returnLeaseOnStop()
 }
 
-// awaits reports whether an event is what the leader has granted to this node's newest ask.
-func (a *AccountActor) awaits(event account.Event) bool {
+// answered reports whether an event, or its result, answers this node's newest ask, and then the node waits no longer.
+// An ask has only one answer: once its event came with the log, the result of the call does not matter.
+func (a *AccountActor) answered(event account.Event) bool {
+	if !a.inCluster() {
+		return true
+	}
+	node, asked := engine.NodeID(0), time.Duration(0)
 	switch e := event.(type) {
 	case *account.Leased:
-		return e.Node == a.node && e.Monotonic == a.askedAt
+		node, asked = e.Node, e.Monotonic
 	case *account.Returned:
-		return e.Node == a.node && e.Monotonic == a.askedAt
+		node, asked = e.Node, e.Monotonic
 	}
-	return false
+	if node != a.node || asked != a.askedAt {
+		return false
+	}
+	a.askedAt = -1
+	return true
 }
 
 // asked is the result of a shard's call to the leader, for each event.
