@@ -126,7 +126,7 @@ func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
 	if r.codesPending != 0 || r.triesPending != 0 {
 		t.Errorf("%d codes, %d tries when all is void", r.codesPending, r.triesPending)
 	}
-	if _, err := r.RetryRequestCode(idOf("a@b.do"), from, now); err != nil {
+	if _, err := r.requestCode(idOf("a@b.do"), from, now); err != nil {
 		t.Errorf("a code that was void is refused: %v", err)
 	}
 	if codes := r.clients.get(ClientPrefix(from.Address)).codes.total(now.Monotonic); codes != 1 {

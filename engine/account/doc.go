@@ -23,7 +23,7 @@
 //
 // After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
 // ApplyRemote applies other nodes' events. When such an event arrives, this node's decisions that are not in the log
-// yet were made without it. The actor therefore reverts them (AbortLease, Rollback) and decides again.
+// yet are void, because another node leads. The actor therefore reverts them (AbortLease, Rollback).
 //
 // # Secrets
 //

@@ -225,11 +225,11 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
 		return nil, err
 	}
-	return r.RetryRequestCode(email, from, now)
+	return r.requestCode(email, from, now)
 }
 
-// RetryRequestCode repeats RequestCode after Rollback. It does not count the request for the client's network again.
-func (r *Registry) RetryRequestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
+// requestCode is RequestCode without the count of the client's network.
+func (r *Registry) requestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
 	row, a := r.addresses.row(email), r.attemptCopy(email)
 	if wait := max(row.NextCodeAt, a.nextCodeAt) - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
@@ -348,11 +348,11 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.tries }, clientTriesHourMax, now); err != nil {
 		return nil, err
 	}
-	return r.RetryTryCode(email, code, token, from, now)
+	return r.tryCode(email, code, token, from, now)
 }
 
-// RetryTryCode repeats TryCode after Rollback. It does not count the try for the client's address again.
-func (r *Registry) RetryTryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
+// tryCode is TryCode without the count of the client's address.
+func (r *Registry) tryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
 	row, a, pending := r.addresses.row(email), r.attemptCopy(email), &pendingCode{}
 	if own := a.codeOf(from.Browser); own != nil {
 		pending = own

@@ -32,7 +32,7 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 
 // ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
 // replaces the event's monotonic time. Decisions of this process that are not in the log yet were made without the
-// event. The caller must revert them (Rollback) and decide again.
+// event. The caller must revert them (Rollback).
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
 	r.applyAt(event, now.Monotonic)
 }
@@ -59,9 +59,8 @@ func expired(until time.Duration, expires time.Time, now ClockReading, shared bo
 	return now.Monotonic >= until && !(shared && now.Wall.Before(expires))
 }
 
-// Rollback reverts a decision because another node's event precedes it in the log. The caller decides again with
-// RetryRequestCode, RetryTryCode or CloseSession. (Abort is for an event that is not decided again.) Without ShareCodes
-// a login can't be rolled back.
+// Rollback reverts a decision of a node that no longer leads, so that any node can decide. Abort leaves a code used and
+// an address waiting. Without ShareCodes a login can't be rolled back.
 func (r *Registry) Rollback(event RegistryEvent) {
 	r.Abort(event)
 	switch e := event.(type) {

@@ -235,7 +235,7 @@ func (n *loginNode) requestCode(email string) {
 	n.offer(func(again bool) (loginRecord, bool) {
 		ask := func() (*CodeIssued, error) { return n.registry.RequestCode(idOf(email), from, n.now()) }
 		if again {
-			ask = func() (*CodeIssued, error) { return n.registry.RetryRequestCode(idOf(email), from, n.now()) }
+			ask = func() (*CodeIssued, error) { return n.registry.requestCode(idOf(email), from, n.now()) }
 		}
 		event, err := ask()
 		if err != nil {
@@ -261,7 +261,7 @@ func (n *loginNode) tryCode(email string) {
 	n.offer(func(again bool) (loginRecord, bool) {
 		try := func() (RegistryEvent, error) { return n.registry.TryCode(idOf(email), text, token, from, n.now()) }
 		if again {
-			try = func() (RegistryEvent, error) { return n.registry.RetryTryCode(idOf(email), text, token, from, n.now()) }
+			try = func() (RegistryEvent, error) { return n.registry.tryCode(idOf(email), text, token, from, n.now()) }
 		}
 		event, err := try()
 		e, isOpened := event.(*SessionOpened)
