@@ -40,10 +40,10 @@ type Config struct {
 	// commands get CodeOverloaded. 0 = 64. A command contains up to 2,048 observations (rates of one source).
 	PendingWritesMax int
 	// SnapshotRecords is the number of records between snapshots. 0 = 50,000, which replay in less than a second. Small
-	// numbers are expensive, because each snapshot writes the whole state. A snapshot comes later if the accounts are
-	// more than four times as large as these records.
+	// numbers are expensive, because each snapshot writes the whole state. Snapshots are rarer if the encoded accounts
+	// are more than four times as large as the records between two snapshots.
 	SnapshotRecords int
-	// SnapshotBytes is the size of records between snapshots. 0 = 64 MiB.
+	// SnapshotBytes is the total size of the records between snapshots. 0 = 64 MiB.
 	SnapshotBytes int64
 
 	// QuotaPolicy sets the callers' quotas. Defaults of zero fields: 1,000 requests a day, 60 in a minute, quota leases
@@ -53,17 +53,18 @@ type Config struct {
 	LimitsOff bool
 	// KeyPrefix is the prefix of new API keys: account.KeyPrefixLive or account.KeyPrefixTest. "" = live.
 	KeyPrefix string
-	// Random is the source of API keys, login codes and session tokens. nil = crypto/rand. Other sources are for tests.
+	// Random is the source of API keys, login codes and session tokens. nil = crypto/rand. Set it only in tests.
 	Random io.Reader
 	// Mailer sends login codes. nil: logins are not possible, and RequestCode returns CodeMailUnavailable.
 	Mailer Mailer
 	// Monotonic is a clock that never goes back, even if the wall clock is set back. nil = the monotonic reading of
 	// Clock's times.
 	Monotonic func() time.Duration
-	// AnonymousClientsMax is the maximum number of IP addresses with counted requests without an API key. 0 = 65,536,
-	// with up to 600 bytes each. A new address replaces the address that has been idle longest.
+	// AnonymousClientsMax is the maximum number of clients without an API key (IP addresses) whose requests are
+	// counted. 0 = 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
-	// AccountShards is the number of actors that share the accounts. 0 = 16, at most 256. It may change at each start.
+	// AccountShards is the number of actors (shards) among which the accounts are divided. 0 = 16, at most 256. It may
+	// differ at each start.
 	AccountShards int
 }
 

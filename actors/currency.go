@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// currencyActor holds the state of one currency, and decides and applies all its changes. Reads do not ask it: readers
-// answer from the snapshots on the board.
+// currencyActor holds the state of one currency, and decides and applies all changes of it. Reads do not reach this
+// actor: readers answer from the snapshots on the board.
 type currencyActor struct {
 	self   *mailbox.Ref
 	clock  func() time.Time
@@ -36,5 +36,5 @@ func (c *currencyActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over a change is fatal: the state may be half changed, or a command lost.
+// FailsNode implements mailbox.Actor. A panic in a change is fatal: the state may be half changed, or a command lost.
 func (c *currencyActor) FailsNode(mailbox.Message) bool { return true }

@@ -3,8 +3,9 @@
 // account.Service and account.Operator.
 //
 //	currency    one actor for each currency: holds its state and its waiting commands
-//	reader      one actor for each processor: answers all queries of data from the newest snapshots
+//	reader      one actor for each processor: answers all queries from the newest snapshots
 //	journal     one actor: orders the records of all changes, and takes snapshots
+//	board       not an actor: the newest snapshot of every currency, shared by the readers
 //
 // The journal actor is in package internal/commitlog. The actors of accounts, logins and anonymous clients are in
 // package internal/accounts. Imports go one way: actors, accounts, commitlog, mailbox.
@@ -15,7 +16,7 @@
 // # A read
 //
 //	caller      Ranking asks the reader of this processor
-//	reader      takes the newest snapshot of every currency from the board
+//	reader      takes the newest snapshots from the board
 //	            answers from its cache of pages; a page is made once for each state and query
 //
 // # A change
@@ -28,9 +29,9 @@
 // No change is applied, served or acknowledged before it is durable. Until then reads get the previous state. If the
 // decision on a command panics, or its record does not fit into the log, only this command fails.
 //
-// Sources are fetched at scheduled times (slots). The observations of one slot are written separately for each
-// currency. If the node crashes between these writes, the slot is not done and the source is fetched again. Repeated
-// observations change nothing.
+// Sources are fetched at scheduled times (slots). The rates of one slot are written separately for each currency. If
+// the node crashes between these writes, the slot is not done and the source is fetched again. Repeated rates change
+// nothing.
 //
 // # Start, snapshots, failure
 //
@@ -47,11 +48,11 @@
 // # Special cases
 //
 // Before the first rate, Currencies and Institutions answer from the catalogue. Without a Mailer, RequestCode returns
-// data_unavailable, but still counts the request. A login attempt beyond the limits is recorded like a wrong code, so
-// that both responses take equally long. A suspended account can log in, and list and revoke its keys. The key policy
-// sets the date from which API keys are required. While one change of it is being written, another one returns
-// overloaded. Without a majority of the cluster, a change returns no_majority, and Close abandons a change in progress.
-// If another node adds a currency unknown to this node, this node stops; after a restart it knows the currency.
+// mail_unavailable. A login attempt beyond an address's limits is recorded like a wrong code, so that both responses
+// take equally long. A suspended account can log in, and list and revoke its keys. The key policy sets the date from
+// which API keys are required. While one change of this policy is being written, another one gets overloaded. Without a
+// majority of the cluster, a change returns no_majority, and Close abandons a change in progress. If another node adds
+// a currency unknown to this node, this node stops; after a restart it knows the currency.
 //
 // Start with system.go, then currency.go, reader.go and write.go.
 package actors

@@ -14,7 +14,7 @@ import (
 // Observe implements engine.Ingester. A refresh contains the observations (rates) of one source at one time. Observe
 // splits the refreshes by currency. The currency actors work in parallel, and the journal appends their results in
 // common batches, so one call with many refreshes is faster than many calls. After an error the receipt counts only the
-// durable observations. The caller may send all refreshes again, because repeated observations change nothing.
+// durable observations. The caller may then send all refreshes again: repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if s.log.Shared != nil {
 		return observeOperation.do(s, refreshes)
@@ -50,8 +50,8 @@ func (s *System) beginChange() error {
 	return s.beginCall()
 }
 
-// beginCall begins a method that uses the journal. It returns an error if the node cannot use the journal. After nil,
-// the method must end with s.calls.leave; Close waits for that.
+// beginCall begins a method that uses the journal. It returns an error if the node cannot use the journal. If it
+// returns nil, the method must end with s.calls.leave; Close waits for that.
 func (s *System) beginCall() error {
 	if err := s.available(); err != nil {
 		return err
@@ -75,7 +75,7 @@ type observeCall struct {
 // sentCommand is a command sent to a currency actor, and its refreshes.
 type sentCommand struct {
 	command *command
-	parts   []engine.CurrencyRefresh
+	parts   []engine.CurrencyRefresh // the refreshes in the command
 }
 
 // sendRound sends one command to each currency that has remaining refreshes, and waits for all answers.

@@ -26,8 +26,8 @@ type (
 )
 
 // board holds the newest snapshot of every currency, for all readers. A currency actor posts each snapshot before it
-// acknowledges the change, so every answer includes every acknowledged change. All readers see a change at the same
-// time. With a message to each reader instead, a client could see a change in one answer and miss it in the next.
+// acknowledges the change, so every later answer includes the change. All readers see a change at the same time. If
+// each reader got a message instead, a client could see a change in one answer and miss it in the next.
 type board struct {
 	snapshots atomic.Pointer[[]*engine.CurrencySnapshot] // in the order of System.codes; immutable
 	hasRates  atomic.Bool                                // a rate has been published
@@ -62,8 +62,8 @@ type readerActor struct {
 	catalogue *engine.Catalogue
 	board     *board
 
-	snapshots *[]*engine.CurrencySnapshot // market was made from these
-	market    *engine.MarketView
+	snapshots *[]*engine.CurrencySnapshot // the snapshots from which market was made
+	market    *engine.MarketView          // what queries read; made from snapshots
 	pages     pages
 }
 
@@ -91,7 +91,7 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *rankings:
 		market := r.now(m.Query.At)
-		m.Query.At = 0 // so that equal questions at different times are equal keys
+		m.Query.At = 0 // so that equal queries at different times have equal keys in the cache
 		m.Reply(pageOf(&r.pages, &r.pages.rankings, m.Query, market.Ranking), nil)
 	case *rates:
 		market := r.now(0)
@@ -111,7 +111,7 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic damages nothing: a reader only caches.
+// FailsNode implements mailbox.Actor. A panic is not fatal, because a reader only caches.
 func (r *readerActor) FailsNode(mailbox.Message) bool { return false }
 
 // RejectAll implements mailbox.Actor. It does nothing, because a reader keeps no requests.
@@ -125,7 +125,7 @@ func (r *readerActor) now(at int64) *engine.MarketView {
 		now = r.clock()
 	}
 	if r.market == nil || r.snapshots != snapshots || !r.market.ValidAt(now) {
-		r.market, r.pages = nil, pages{} // stays so if making the view panics
+		r.market, r.pages = nil, pages{} // so that a panic in NewMarketView leaves both empty
 		r.market = engine.NewMarketView(r.catalogue, *snapshots, now)
 		r.snapshots = snapshots
 	}

@@ -119,8 +119,8 @@ func (s *System) populate(r *replayer) error {
 	return nil
 }
 
-// newCurrencyActor returns the actor of a currency. index is the currency's index in s.codes. In a shared journal a
-// batch must fit into one record, a bundle (writes.oneBundle).
+// newCurrencyActor returns the actor of a currency. index is the currency's index in s.codes. In a shared journal each
+// batch must fit into one record, called a bundle (writes.oneBundle).
 func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
 	return &currencyActor{
 		clock: s.config.Clock, log: s.log, board: s.board, index: index, state: state,

@@ -111,7 +111,7 @@ func recovered(err *error) {
 	}
 }
 
-// state returns the state of a currency, and creates it if necessary, also for a currency outside the catalogue.
+// state returns the state of a currency. It creates a missing state, also for a currency outside the catalogue.
 func (r *replayer) state(code string) *engine.CurrencyState {
 	state, ok := r.states[code]
 	if !ok {

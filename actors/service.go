@@ -41,8 +41,8 @@ func askReaders[Q, A any](s *System, unready error, pool *mailbox.RequestPool[Q,
 	return pool.AskAny(s.readers, query, accounts.AskTimeout)
 }
 
-// Currencies implements engine.Service. Before the first rate, it answers from the catalogue (Config.Catalogue), like
-// Institutions and Institution.
+// Currencies implements engine.Service. Like Institutions and Institution, it answers from Config.Catalogue before the
+// first rate.
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
 	return askReaders(s, s.available(), &s.requestPools.currencies, currenciesQuery{})
 }
@@ -81,7 +81,7 @@ func (s *System) Slots() (map[string]time.Time, error) {
 	return engine.CompletedSlots(*s.board.snapshots.Load()), nil
 }
 
-// Baselines returns the durable Refresh.Baseline of each source's newest slot.
+// Baselines returns the baseline (usual rates, encoded: Refresh.Baseline) of each source at its newest durable slot.
 func (s *System) Baselines() (map[string]string, error) {
 	if err := s.available(); err != nil {
 		return nil, err

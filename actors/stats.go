@@ -9,8 +9,8 @@ import (
 
 // Stats are counters of a System since Open.
 type Stats struct {
-	// Serving is false during the replay and after Close. Then only Log is set; while the node joins a cluster, not
-	// even that.
+	// Serving is false during the replay and after Close. Then only Log is set. While the node joins a cluster, no
+	// field is set.
 	Serving    bool
 	Mailboxes  []MailboxStats  // one for each kind of actor, in a fixed order
 	Accounts   int64           // number of accounts
@@ -57,6 +57,6 @@ func (s *System) Stats() Stats {
 }
 
 // Sequence returns the number of the newest durable record in the journal, or 0 if there is none and during the replay.
-// It is the same on all nodes of a cluster. A change can be read after its record is durable and before its caller gets
-// the answer.
+// It is the same on all nodes of a cluster. A change can be read after its record is durable, even before its caller
+// gets the answer.
 func (s *System) Sequence() uint64 { return s.log.Health.Sequence.Load() }

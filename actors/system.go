@@ -68,7 +68,7 @@ type System struct {
 	replay sync.WaitGroup
 
 	mu            sync.Mutex
-	cause         error
+	cause         error     // why the node has stopped; see Err
 	failed        time.Time // when cause was set
 	ended         bool      // done is closed
 	actorsStarted bool
@@ -77,8 +77,8 @@ type System struct {
 	closeErr error
 }
 
-// Admitter returns the account.Admitter of the system. A call of System.Admit would pass
-// through accountsAPI, copy its arguments and results, and double the stack of each connection's goroutine.
+// Admitter returns the account.Admitter of the system, for callers that admit every request. System.Admit goes through
+// the embedded accountsAPI, which copies arguments and results and so doubles the stack of each connection's goroutine.
 func (s *System) Admitter() account.Admitter { return s.accounts }
 
 var (
@@ -185,7 +185,7 @@ func (s *System) fail(cause error) {
 	s.end()
 	started := s.actorsStarted
 	s.mu.Unlock()
-	if s.joined.Load() { // else the caller of Open reports the cause
+	if s.joined.Load() { // otherwise the caller of Open reports the cause
 		s.config.Logger.Error("node stopped: it rejects all changes, restart it", "cause", cause.Error())
 	}
 	if !started {
@@ -250,8 +250,8 @@ func (s *System) stopActors() {
 
 var errReplayStopped = errors.New("closed while the log was being read")
 
-// callTracker counts the calls in progress for Close. It is not a sync.RWMutex: in a testing/synctest bubble the clock
-// stands still while a goroutine waits for a mutex.
+// callTracker counts the calls in progress, for which Close waits. It is not a sync.RWMutex: in a testing/synctest
+// bubble the clock stands still while a goroutine waits for a mutex.
 type callTracker struct {
 	mu     sync.Mutex
 	closed bool

@@ -23,10 +23,10 @@ type command = mailbox.Request[engine.Command, engine.Receipt]
 // writes holds the commands of one currency. The actor processes them in batches, one at a time: it decides the events
 // of a batch, the journal makes them durable, and the actor applies them.
 type writes struct {
-	pendingMax   int        // Config.PendingWritesMax
-	waiting      []*command // commands not in a batch yet
-	inFlight     *writeBatch
-	decideSingly int           // number of commands at the head of waiting that get a batch each
+	pendingMax   int           // Config.PendingWritesMax
+	waiting      []*command    // commands not in a batch yet
+	inFlight     *writeBatch   // the batch that is being written, or nil
+	decideSingly int           // number of commands at the head of waiting that each get a batch of their own
 	stopped      *engine.Error // not nil: the node has stopped; the error for all commands
 	oneBundle    bool          // several nodes share the journal, so a batch must fit into one record (record.Bundle)
 }
@@ -65,7 +65,7 @@ func (c *currencyActor) accept(m *command) {
 }
 
 // next decides batches until one has events, and sends these to the journal. After a failed decision it decides each
-// command of the batch by itself, so that only the faulty command fails.
+// command of the batch separately, so that only the faulty command fails.
 func (c *currencyActor) next() {
 	w := &c.writes
 	for w.inFlight == nil {
@@ -128,7 +128,7 @@ func countObservations(refreshes []engine.Refresh) int {
 	return n
 }
 
-// decide decides the events of a batch and encodes them. It does not change the state, so it can convert a panic to an
+// decide decides the events of a batch and encodes them. It does not change the state, so it may convert a panic to an
 // error.
 func (c *currencyActor) decide(batch *writeBatch) (records [][]byte, err error) {
 	defer func() {
@@ -180,7 +180,7 @@ func (c *currencyActor) committed(m *commitlog.WriteResult) {
 	w := &c.writes
 	batch := w.inFlight
 	switch {
-	case batch == nil: // Abort has rejected the commands
+	case batch == nil: // RejectAll has rejected the commands
 		return
 	case m.Err != nil:
 		batch.reject(m.Err)
@@ -214,8 +214,8 @@ func (c *currencyActor) remote(m *commitlog.RemoteEvents[engine.Event]) {
 	m.Window.Release()
 }
 
-// share adds the currency's state to a snapshot. On a stopped node it rejects the request, because the state may lack a
-// durable change. From such a snapshot, the next start would skip that change.
+// share adds the currency's state to a snapshot. On a stopped node it rejects the request: the state may lack a durable
+// change, which the next start would then skip.
 func (c *currencyActor) share(m *commitlog.SnapshotRequest) {
 	if c.writes.stopped != nil {
 		m.Reject(c.writes.stopped)

@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Limits of the bare server (see runBare). They are the limits of the node: a test checks that the constants in package
+// Limits of the bare server (see runBare). They are those of the node: a test checks that the constants in package
 // httpapi with the same names have the same values.
 const (
 	readTimeoutDefault      = 5 * time.Second
@@ -27,9 +27,9 @@ const (
 	connsDefault            = 16384
 )
 
-// runBare is the subcommand bench bare FILE [CERTIFICATE KEYFILE]. FILE has a response of a node. runBare keeps it in
-// memory and answers every request with it: this is the bare server. The node is compared with it. It uses the same
-// HTTP library and limits as the node, but none of the node's code.
+// runBare runs the bare server, a baseline for the node: it answers every request with one response from memory. It
+// uses the same HTTP library and limits as the node, but none of the node's code. args are those of the subcommand
+// bench bare FILE [CERTIFICATE KEYFILE]; FILE contains a response of a node.
 func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) != 1 && len(args) != 3 {
 		return fmt.Errorf("bench bare: want FILE, and perhaps a certificate and its key; found %q", args)

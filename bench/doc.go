@@ -1,12 +1,12 @@
-// Command bench measures a whole node under load, compares it with baselines in the same run, and reports which
-// performance goals it meets.
+// Command bench measures a whole node under load, compares it with baselines (other servers) in the same run, and
+// reports which performance goals it meets.
 //
 //	make bench                                   installs and builds everything it needs
 //	make bench BENCHFLAGS="-goals F1,F12 -rounds 5"   only the goals with these IDs (see goals.go), roughly
 //
 // # Processes
 //
-//	core 0   the node: tasard serve, with data from package apitest; the baselines, with which the node is compared
+//	core 0   the node: tasard serve, with data from package apitest; or a baseline
 //	core 1   the bench, with the load generator (load.go, connection.go)
 //
 // Only one server has load at a time. Goals whose baseline is not installed are not measured:
@@ -14,8 +14,8 @@
 //	bare       the same HTTP library, which sends the same bytes from memory (subcommand bench bare)
 //	nginx      the same body as a static file
 //
-// The requests are those of real clients, with header fields that differ each time, and the node has its default flags
-// apart from limits that the load itself would meet.
+// The requests are those of real clients, with header fields that differ each time. The node has its default flags,
+// except for limits that the load itself would exceed.
 //
 // # Figures
 //

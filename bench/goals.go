@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// bounds are the required ratios of the node to the other server. A bound of 0 is not required.
+// bounds are the required ratios of the node to the other server. 0 means no requirement.
 type bounds struct {
-	rate float64 // least requests per second
-	cpu  float64 // most CPU time of a request
-	p99  float64 // most latency of the slowest hundredth
+	rate float64 // minimum, of requests per second
+	cpu  float64 // maximum, of CPU time per request
+	p99  float64 // maximum, of the 99th percentile of latency
 }
 
 // scenario is one comparison of a performance goal. All goals are measured with the default flags of tasard serve,
 // except for those that nodeFlags names.
 type scenario struct {
 	goal, title string
-	mix         string
+	mix         string // name of the requests; see mix.go
 	baseline    string // name of the other server; "" means bareName
 	baseMix     string // requests to the other server; "" means mix
 	mode        loadMode
@@ -32,7 +32,7 @@ type scenario struct {
 	accounts    int  // 0 means accountCount
 	half        bool // both servers get half of the requests per second that the other server can answer
 	bounds
-	run func(ctx context.Context, r *runner, s *scenario) error // of goals that no comparison of two servers measures
+	run func(ctx context.Context, r *runner, s *scenario) error // measures the goal; nil means compareServers
 }
 
 func scenarios() []scenario {
@@ -111,8 +111,7 @@ func (r *runner) measureGoal(ctx context.Context, s *scenario, out io.Writer) er
 	return nil
 }
 
-// measurement is a figure: the median of its rounds. Absolute figures vary on a shared machine, so most figures are
-// ratios of the node to another server.
+// measurement is a figure: the median of its rounds. Most figures are ratios of the node to another server.
 type measurement struct {
 	name, unit string
 	rounds     []float64
@@ -129,7 +128,7 @@ func (f *measurement) interval() (low, high float64) {
 }
 
 // met reports whether the median is within the bound. A ratio whose interval contains its bound of 1 shows no
-// difference, which meets it. NaN meets no bound.
+// difference between the servers, so it meets the bound. NaN meets no bound.
 func (f *measurement) met() bool {
 	value := median(f.rounds)
 	if low, high := f.interval(); f.want == 1 && f.sides != "" && low <= 1 && high >= 1 {

@@ -19,7 +19,7 @@ import (
 const (
 	sleepMax = 20 * time.Millisecond // longest sleep between two checks of the context
 	// spinTime is how long before a request is due the generator stops sleeping and polls. On a virtual machine a sleep
-	// ends 15 to 40 µs late, sometimes 100 µs. The delay would count as latency of the server.
+	// ends 15 to 40 µs late, sometimes 100 µs, which would count as latency of the server.
 	spinTime       = 100 * time.Microsecond
 	connectTimeout = 10 * time.Second // for opening all connections before the load
 	drainMax       = 10 * time.Second
@@ -77,8 +77,8 @@ type generator struct {
 	Warmup     time.Duration // time of the load before the measured time
 	Measure    time.Duration // measured time
 	Drain      time.Duration // longest wait for responses after the measured time; 0 means 10 s
-	// OnMeasure is called just before the measured time and after the last response, for example to read the server's CPU
-	// time: the time that it takes delays no request. It may be nil.
+	// OnMeasure is called just before the measured time and after the last response, for example to read the server's
+	// CPU time. Its duration delays no request. It may be nil.
 	OnMeasure func() error
 
 	results // set by run

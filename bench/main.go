@@ -36,8 +36,7 @@ func main() {
 	}
 }
 
-// run executes the subcommand bare. Without it, it measures which performance goals a node meets, or with -against puts
-// a load on a running node.
+// run has three uses: the subcommand bare; with -against a load on a running node; otherwise the performance goals.
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(args) > 0 && args[0] == bareName {
 		return runBare(ctx, args[1:], out)
@@ -161,11 +160,11 @@ func thisMachine() string {
 	return fmt.Sprintf("%s, %d cores, %s", strings.Trim(cpu, "\t :"), runtime.NumCPU(), runtime.Version())
 }
 
-// errNotAnswered is wrapped by the error of a load of which requests were refused or lost.
+// errNotAnswered means that requests of a load were refused or lost.
 var errNotAnswered = errors.New("not answered with status 200")
 
-// failuresPercentMax is the largest part of failed requests with which latencies still describe the node. With more of
-// them they would describe how fast it refuses.
+// failuresPercentMax is the maximum percentage of failed requests at which latencies are printed. With more failures
+// the latencies of the other requests would not describe the node under this load.
 const failuresPercentMax = 1
 
 // runLoad generates a load on a running node and prints the results.
@@ -190,7 +189,7 @@ func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 	return g.results.report(out)
 }
 
-// report prints the results of a load. Its error says how many requests failed, and why a node fails them.
+// report prints the results of a load. Its error says how many requests failed, and why.
 func (r *results) report(out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", r.Responses, r.Elapsed.Round(time.Millisecond), float64(r.Responses)/r.Elapsed.Seconds(), float64(r.Bytes)/(1<<20))

@@ -10,12 +10,12 @@ import (
 // Names of mixes. A mix is a set of requests; a load sends them at random.
 const (
 	mixBest         = "best"     // the usual request: the ten best places to buy dollars
-	mixVarying      = "varying"  // the same, with header fields that differ in each request, as trace IDs and cookies do
-	mixProxied      = "proxied"  // the same behind a proxy, which adds the client's address
-	mixMatching     = "matching" // the same with an ETag that matches: answered with 304
+	mixVarying      = "varying"  // mixBest with header fields that differ in each request, as trace IDs and cookies do
+	mixProxied      = "proxied"  // mixVarying behind a proxy, which adds the client's address
+	mixMatching     = "matching" // mixVarying with an ETag that matches: answered with 304
 	mixFull         = "full"     // a complete ranking on one page
 	mixGzip         = "gzip"     // mixFull, compressed
-	mixConvert      = "convert"  // with random amounts, which the node cannot cache
+	mixConvert      = "convert"  // conversions of random amounts, which the node cannot cache
 	mixConvertGzip  = "convert-gzip"
 	mixRates        = "rates"
 	mixHistory      = "history"
@@ -44,7 +44,7 @@ type requestTemplate struct {
 	path         string // path and query; if randomAmount is set, a random amount is appended
 	randomAmount bool
 	varies       bool   // the request has a trace ID and a cookie, which differ in each request
-	proxied      bool   // the request has an X-Forwarded-For field, which differs too
+	proxied      bool   // the request has an X-Forwarded-For field, which differs in each request
 	headers      string // further header fields, without Host and Authorization; each ends with CR LF
 }
 

@@ -55,7 +55,7 @@ const (
 // checks neither keys nor quotas, and sends fewer header fields than the node. dir is a directory for its files.
 func startNginx(ctx context.Context, dir string, node *server, key string, q *requestTemplate, tuned bool) (*server, error) {
 	path, err := exec.LookPath("nginx")
-	if err != nil { // Debian installs nginx there, which may be missing in PATH
+	if err != nil { // Debian's directory for nginx may be missing in PATH
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
 			return nil, &missingError{nginxName, "it is not installed (Debian: nginx-light)"}
 		}

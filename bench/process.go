@@ -21,10 +21,10 @@ import (
 
 const (
 	startTimeout = 60 * time.Second // for the first response of a server
-	stopTimeout  = 15 * time.Second // then a process is killed
+	stopTimeout  = 15 * time.Second // after this time a process is killed
 	pollInterval = time.Millisecond // short enough to measure milliseconds, long enough to cause no load
 	outputMax    = 32 << 10         // bytes of the output of a process that are kept
-	cpuClockKind = 2                // the kernel's CPU clock of a process: of all threads, also those that have ended
+	cpuClockKind = 2                // the kernel's CPU clock of a process, with all its threads, also ended ones
 )
 
 var errExited = errors.New("exited unexpectedly")
@@ -40,9 +40,9 @@ type process struct {
 	output []byte
 }
 
-// startProcess starts a process on one core, or on any core if core < 0. It gets its own process group, so that an
-// interrupt at the terminal reaches only the bench, and few environment variables: others could change settings of Go
-// or the node, and thereby the results.
+// startProcess starts a process on one core, or on any core if core < 0. The process has its own process group, so that
+// an interrupt at the terminal reaches only the bench. It gets few environment variables, because others could change
+// settings of Go or the node, and so the results.
 //
 // Danger: the kernel sends the signal Pdeathsig when the thread that started the process ends. The Go runtime ends a
 // thread only if a goroutine exits without unlocking it. Such a goroutine must not call startProcess.

@@ -65,7 +65,7 @@ func (r *runner) stopStarted() error {
 	return errors.Join(errs...)
 }
 
-// track adds a server to those that stopStarted stops.
+// track adds a started server to the list for stopStarted.
 func (r *runner) track(s *server, err error) (*server, error) {
 	if err == nil {
 		r.started = append(r.started, s)
@@ -233,7 +233,8 @@ func (r *runner) measure(ctx context.Context, s side) (sample, error) {
 	return r.sample(ctx, s.server, g)
 }
 
-// sample generates a load on a server, and measures the CPU time that the server uses.
+// sample generates a load on a server, and measures the server's CPU time. A lost request, or a response with another
+// status than 200 or 304, is an error.
 func (r *runner) sample(ctx context.Context, s *server, g *generator) (result sample, err error) {
 	g.Address = s.address
 	if s.certificate != nil {

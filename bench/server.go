@@ -39,8 +39,8 @@ type missingError struct{ name, why string }
 
 func (e *missingError) Error() string { return e.name + ": " + e.why }
 
-// nodeFlags are the flags with which a node is measured. A load from one address needs the first three; all others have
-// their default values. measuredFlags trust the proxy of F1p too.
+// nodeFlags are the flags with which a node is measured. The first three raise limits that a load from one address
+// would exceed. measuredFlags also trusts the proxy of goal F1p.
 func nodeFlags() []string {
 	return []string{"--connections-per-address", "0", "--quota-day", nodeQuotaDay, "--quota-minute", nodeQuotaMinute, "--no-collect", "--listen", "127.0.0.1:0", "--log-format", "text"}
 }
@@ -58,8 +58,8 @@ func startNode(ctx context.Context, program string, f *fixture, core int, flags 
 	return s, s.start(ctx, "node", core, append(argv, flags...)...)
 }
 
-// startBare runs the bare server, which sends a response from memory to every request. It writes the response to a file
-// first. certificate is nil for plain HTTP.
+// startBare runs the bare server, which sends a response from memory to every request. It first writes the response to
+// file. certificate is nil for plain HTTP.
 func startBare(ctx context.Context, self, file string, response []byte, certificate *certificate) (*server, error) {
 	if err := os.WriteFile(file, response, 0o600); err != nil {
 		return nil, fmt.Errorf("write the response of the bare server: %w", err)
@@ -94,7 +94,7 @@ func (s *server) start(ctx context.Context, name string, core int, argv ...strin
 	return err
 }
 
-// awaitResponse sends requests until a response has status 200, or 304, which is what a bare server may have in memory.
+// awaitResponse sends requests until a response has status 200 or 304. The bare server may have a 304 in memory.
 func (s *server) awaitResponse(ctx context.Context) error {
 	lastResponse, template := "", requestTemplate{path: bestPath}
 	err := s.await(ctx, "a response", func() bool {

@@ -21,14 +21,14 @@ type child struct {
 	URL   string        // address of the node; set by Listens
 	Done  chan struct{} // closed when the process has exited and its output has been read
 	Ended time.Time     // exit time; valid when Done is closed
-	// Expected is set by a test after the process has ended in the intended way. Otherwise a failing test logs the end
-	// of the output.
+	// Expected is set by a test after the process has ended as intended. Otherwise a failing test logs the end of the
+	// output.
 	Expected bool
 
 	t     *testing.T
 	mu    sync.Mutex
 	lines []string
-	more  chan struct{} // closed, and replaced by a new channel, when a line arrives
+	more  chan struct{} // closed and replaced by a new channel when a line arrives
 }
 
 // startChild starts a command. At the end of the test it kills the process, or its process group if the command has one

@@ -33,7 +33,7 @@ import (
 
 const (
 	demoDays         = 365 // days of history to publish
-	demoSeed         = 4   // of a market in which no site is silent at the start, which would wait 3 s for its tries
+	demoSeed         = 4   // all sites of this market respond at the start; awaitFirstFetch waits 3 s for silent ones
 	demoStepDefault  = 5 * time.Second
 	demoStepMin      = time.Second
 	demoStepMax      = time.Hour
@@ -44,8 +44,8 @@ const (
 type demoOptions struct {
 	*command.Serve // if Config.Dir is "", the demo uses a temporary directory
 	step           time.Duration
-	faults         []string // values of --break: a source and the fault of its simulated site
-	market         *simulated.Market
+	faults         []string          // values of --break: a source and the fault of its simulated site
+	market         *simulated.Market // source of the simulated rates
 }
 
 func (p *commands) newDemo() (cmd *cobra.Command) {
@@ -74,7 +74,7 @@ temporary files.`,
 		},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringArrayVar(&o.faults, "break", nil, "inject a fault into a source, as `SOURCE=FAULT`, such as bhd-site=zeros; repeatable")
-			// Here, only the command line can set --data. A variable TASARD_DATA is meant for serve, and the demo must
+			// Only the command line can set --data here. A variable TASARD_DATA is meant for serve, and the demo must
 			// not fill that directory with made-up rates.
 			flags.Var(command.Path(&c.Dir, "DIR"), "data", "data directory `DIR`; default a temporary one")
 		},
@@ -136,7 +136,7 @@ func demoReference() (node.ReferenceData, error) {
 	return node.NewReferenceData(engine.DefaultCatalogue(), simulated.Definitions(source.DefaultSet()))
 }
 
-// startSite starts the simulated sites with the injected faults. It redirects all of this process's connections to
+// startSite starts the simulated sites with the injected faults. It redirects all connections of this process to
 // sources there.
 func (p *commands) startSite(o *demoOptions) (*simulated.Site, error) {
 	site := simulated.NewSite(o.market)
@@ -214,7 +214,7 @@ func allFetched(sources []collectors.Health) bool {
 	})
 }
 
-// acceptedCount returns the number of rates accepted at each source's newest scheduled time (slot), in total.
+// acceptedCount sums the rates accepted at the newest scheduled time (slot) of each source.
 func acceptedCount(sources []collectors.Health) int {
 	sum := 0
 	for i := range sources {

@@ -6,7 +6,7 @@
 //	serve.go, notify.go  the node of package node; reports to the service manager, and takes its sockets (sockets.go)
 //	demo.go, mock.go     a node with made-up rates: to try it out, and for tests of clients
 //	mcp.go               tools for language models, which call a node over HTTP
-//	export.go, config.go, man.go, completion.go, help.go, version.go
+//	export.go, config.go, man.go, help.go, version.go
 //	backup/              backup, restore, log: work on the files of a data directory
 //	doctor/              doctor: checks of everything around a node
 //	intake/              import, and serve --import: import of observations and of saved pages of sources
@@ -23,17 +23,16 @@
 // Only Run uses the real clock, random numbers, environment and standard streams. Tests run every command with their
 // own.
 //
-// To add a command, write a command.Spec in a new file and add it to newRoot. Golden files in testdata have the help
-// of every command and its errors for bad input; make golden writes them.
+// To add a command, write a command.Spec in a new file and add it to newRoot. Golden files in testdata have the help of
+// every command and its errors for bad input; make golden writes them.
 //
 // Decisions of this package:
 //
-//   - API keys that serve makes begin with the prefix for live keys. API keys that demo makes begin with the prefix for
-//     test keys (decision O7). The demo enforces no quotas by default.
-//   - On SIGHUP, serve reads its certificates again (decision O13). It logs errors and continues with the old ones.
+//   - API keys that serve makes begin with the prefix for live keys, those that demo makes with the prefix for test
+//     keys. The demo enforces no quotas by default.
+//   - On SIGHUP, serve reads its certificates again. It logs errors and continues with the old ones.
 //   - Before serve stops, it announces the stop for the time of --drain-delay: to the service manager, in /readyz and
-//     in each response (decision O14). Then it accepts no more connections.
+//     in each response. Then it accepts no more connections.
 //   - serve sends keep-alives to the watchdog of the service manager as long as the actors, which own the rates,
-//     respond (decision O15). A slow disk or failing sources do not stop the keep-alives, because a restart would not
-//     repair them.
+//     respond. A slow disk or failing sources do not stop the keep-alives, because a restart would not repair them.
 package cmd

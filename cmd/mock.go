@@ -26,8 +26,8 @@ const (
 
 type mockOptions struct {
 	node         *command.Serve // its address and catalogue
-	control      string
-	clock        time.Time // start of the node's clock; the zero value means the time of the data set
+	control      string         // address of the second listener, for tests that control the node
+	clock        time.Time      // start of the node's clock; the zero value means the time of the data set
 	limits       bool
 	keysRequired bool
 	lenient      bool

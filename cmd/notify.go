@@ -24,17 +24,17 @@ const (
 )
 
 // notifier reports the state of the node to the service manager (sd_notify(3)): ready, reloading, stopping, and
-// keep-alives for its watchdog. It sends keep-alives while the actors respond. Slow disks and failing sources do not
-// stop them, because a restart would not help. A nil notifier does nothing.
+// keep-alives for its watchdog. It sends keep-alives while the actors respond, even if disks are slow or sources fail,
+// because a restart would not help then. A nil notifier does nothing.
 type notifier struct {
 	node  *node.Node
 	clock func() time.Time
 	log   *slog.Logger
 
-	interval time.Duration
-	watchdog bool
-	stopping chan struct{}
-	done     chan struct{}
+	interval time.Duration // between two keep-alives
+	watchdog bool          // the service manager expects keep-alives
+	stopping chan struct{} // closed by stop
+	done     chan struct{} // closed when run has returned
 }
 
 // newNotifier starts a notifier, which sends keep-alives until stop. It returns nil without a service manager.

@@ -59,10 +59,10 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
-// memoryLimit returns GOMEMLIMIT for a heap of this size, unless the operator sets it. Near the limit the heap is
-// collected more often. Without it the garbage of 10,000 slow clients would double their memory (reliability goal O3:
-// 300 MiB). A large node's data may fill half of the limit; otherwise the node would only collect garbage. A tenth of
-// the control group's memory stays free, because the kernel kills a node above it (reliability goal O8).
+// memoryLimit returns the value for GOMEMLIMIT with a heap of this size. Near the limit the heap is collected more
+// often. Without the limit the garbage of 10,000 slow clients would double their memory (goal: 300 MiB). A large node's
+// data may fill half of the limit; otherwise the node would only collect garbage. A tenth of the control group's memory
+// stays free, because the kernel kills a process that exceeds it.
 func memoryLimit(heapBytes uint64) int64 {
 	limit := max(272<<20, 2*heapBytes)
 	if allowed, err := memlimit.FromCgroup(); err == nil { // an error means that nothing limits the process

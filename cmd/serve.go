@@ -60,7 +60,7 @@ tasard help settings, signals and quotas explain more.`,
 func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	hangups, release := hangupSignals()
 	defer release()
-	signal.Ignore(syscall.SIGPIPE) // or a log whose reader has ended would end the node
+	signal.Ignore(syscall.SIGPIPE) // otherwise the node would end when the reader of its log has ended
 	log := p.NodeLogger(o.Log)
 	var file *input.File
 	if o.ImportFile != "" {
@@ -80,7 +80,7 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	if err != nil {
 		return err
 	}
-	codes := terminal.NewLogQueue(p.Stdout) // with --smtp-addr log; does not block on its reader either
+	codes := terminal.NewLogQueue(p.Stdout) // for --smtp-addr log; like the log, it does not block on its reader
 	defer codes.Close()
 	config.Mail.Print, config.Collect.Deferred = codes, true
 	n, err := node.Open(ctx, config)
@@ -184,8 +184,8 @@ func hangupSignals() (hangups <-chan os.Signal, release func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reload makes the node read its files again: certificate, password and source definitions. After a failure it logs the
-// errors, and the node continues with the old contents.
+// reload makes the node read its certificates and keys again. After an error, which it logs, the node keeps the old
+// ones.
 func reload(n *node.Node, log *slog.Logger) {
 	changes, err := n.Reload()
 	if err != nil {

@@ -25,10 +25,10 @@ const (
 )
 
 // Baseline is the history of a source: its usual quotes, and the last change of its prices. A run is one reading of the
-// source for a slot. A side (buy or sell) of a rate is expected after 21 runs with it. An expected side is missing
-// after three runs without it, and forgotten after 64. A run counts only if every page that may contain the currency
-// was read, because failed pages are reported otherwise. The zero value is an empty history. A Baseline is immutable,
-// and does not affect published rates.
+// source for a slot. A side (buy or sell) of a rate is expected after 21 runs with the side. An expected side is
+// missing after three runs without the side, and forgotten after 64. A run without a side counts only if every page
+// that may contain the currency was read, because failed pages are reported otherwise. The zero value is an empty
+// history. A Baseline is immutable, and does not affect published rates.
 type Baseline struct {
 	Slot   time.Time                `json:"slot,omitzero"`  // slot of the newest run
 	At     time.Time                `json:"at,omitzero"`    // time of the newest run
@@ -39,7 +39,7 @@ type Baseline struct {
 // BaselineQuote is the history of one quote.
 type BaselineQuote struct {
 	Prices         uint64          `json:"prices"`         // hash of the newest prices, as written by the source
-	UnchangedSince time.Time       `json:"unchangedSince"` // first reading of these prices, or the end of their date
+	UnchangedSince time.Time       `json:"unchangedSince"` // first reading of these prices, or the earlier end of their effective date
 	Sides          [2]BaselineSide `json:"sides"`          // buy, sell
 }
 
@@ -170,7 +170,7 @@ func (b Baseline) Missing() []string {
 	return missing
 }
 
-// neverRead returns the currencies that the source never gave in at least missingRunsMin runs.
+// neverRead returns, after exactly missingRunsMin runs, the currencies without any quote. After more or fewer: none.
 func (b Baseline) neverRead(currencies []string) (never []string) {
 	if b.Count != missingRunsMin {
 		return nil

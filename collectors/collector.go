@@ -16,15 +16,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Fetcher downloads a page of a source, which is a website or API with exchange rates. The definition d describes how
-// to fetch and read the source; page is an index in d.Pages. Fetch must return soon after ctx ends. The error is a
-// *source.Failure.
+// Fetcher downloads a page of a source. The definition d describes how to fetch and read the source; page is an index
+// in d.Pages. Fetch must return soon after ctx ends. The error is a *source.Failure.
 type Fetcher interface {
 	Fetch(ctx context.Context, d *source.Definition, page int) (*source.Document, error)
 }
 
 // Sink publishes a Collector's rates. It is a part of engine.Ingester. A Refresh contains the observations (rates) of
-// one source at one time. The Receipt tells which of them were accepted. After a nil error they are durable.
+// one source at one time. The Receipt tells which observations were accepted. After a nil error the accepted ones are
+// durable.
 type Sink interface {
 	Observe([]engine.Refresh) (engine.Receipt, error)
 }
@@ -151,7 +151,7 @@ func (c *Collector) Health() []Health {
 	return healths
 }
 
-// now returns the wall clock without its monotonic reading, so that comparisons notice if the clock was set.
+// now returns the wall clock time without the monotonic reading, so that comparisons notice if the clock was set.
 func (c *Collector) now() time.Time { return c.config.Clock().Round(0).UTC() }
 
 // runLimited waits for the semaphore and calls work with sourceTimeout. It returns false if ctx ends before that.

@@ -169,7 +169,7 @@ func (c *Collector) readPage(
 	return result, nil
 }
 
-// withPlaces adds to the failure of a changed page the new places of its rates, if found.
+// withPlaces adds the new places of the rates to the failure of a redesigned page, if package suggest finds them.
 func withPlaces(failure *source.Failure, d *source.Definition, page int, doc *source.Document) *source.Failure {
 	isOfOne := d.Institution != "" || d.Pages[page].Institution != ""
 	if !isOfOne || failure.Kind != source.Layout && failure.Kind != source.Value && failure.Kind != source.Empty {

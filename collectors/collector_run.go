@@ -15,8 +15,8 @@ import (
 // clock was set, or that the machine was suspended.
 const clockCheckMax = time.Minute
 
-// clockErrorMin is the maximum time by which runner.slot may be in the future. A later slot comes from a wrong clock
-// and is ignored. Otherwise the source would not be collected until that slot.
+// A runner.slot that is more than clockErrorMin in the future comes from a wrong clock, and is ignored. Otherwise the
+// source would not be collected until that slot.
 const clockErrorMin = 24 * time.Hour
 
 // jitterSteps is the denominator of a random fraction of the jitter. runner.jitterShare, from 0 to jitterSteps, is the
@@ -52,14 +52,14 @@ func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
 	return r
 }
 
-// drawJitter sets the random jitter of the next slot. It is drawn in advance, because Health.NextRun includes it.
+// drawJitter sets the random jitter of the next slot in advance, because Health.NextRun includes the jitter.
 func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
 
 func (r *runner) offset(span time.Duration) time.Duration {
 	return span * r.jitterShare / jitterSteps
 }
 
-// resume restores the state of an earlier process: the newest slot with published rates, and the history of the source.
+// resume restores the state of an earlier process: the newest slot with published rates, and the encoded Baseline.
 func (r *runner) resume(slot time.Time, learnt string) {
 	r.slot = slot
 	var err error
@@ -124,7 +124,7 @@ func (r *runner) beginSlot(slot, now time.Time) {
 	span := r.jitterSpan(slot)
 	r.slot, r.pending, r.nextTry = slot, true, slot.Add(r.offset(span))
 	if r.catchUp || now.After(slot.Add(span)) {
-		r.nextTry = now // starts are not synchronised
+		r.nextTry = now // no jitter: nodes do not start at the same moment
 	}
 	r.drawJitter()
 }
@@ -168,7 +168,7 @@ type publishOutcome struct {
 	receipt      engine.Receipt
 }
 
-// publish publishes the rates of the pages read, and updates the history. It returns a failure after an error or panic
+// publish publishes the rates of the pages read, and updates the Baseline. It returns a failure after an error or panic
 // of Config.Sink, and if the engine rejects all rates.
 func (r *runner) publish(outcome pageResults, late bool) (published publishOutcome, failure *source.Failure) {
 	if len(outcome.succeeded()) == 0 {
@@ -194,7 +194,7 @@ func (r *runner) publish(outcome pageResults, late bool) (published publishOutco
 		switch {
 		case late: // the engine accepts a source and currency only once for a slot
 			current[i].Slot, current[i].Complete = time.Time{}, false
-		case i == len(current)-1: // rates and history become durable together
+		case i == len(current)-1: // rates and Baseline become durable together
 			current[i].Baseline = learnt.Encode()
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// csvParser parses the lines of a CSV file. Every line is a record: a quoted field ends in its line. A missing quote
-// thus costs one line, and all other line numbers stay right.
+// csvParser parses the lines of a CSV file. Every line is a record: a quoted field must not contain a line break. So a
+// missing quote spoils only one line, and the numbers of the other lines stay right.
 type csvParser struct {
 	line   bytes.Reader // line for the next read of csv
 	csv    *csv.Reader

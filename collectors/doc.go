@@ -1,6 +1,5 @@
-// Package collectors fetches the pages of sources (websites and APIs with exchange rates), and turns them into
-// refreshes. A refresh (engine.Refresh) contains the observations (rates) of one source at one time. The package does
-// not validate rates: buy and sell keep the text of the page, and the engine validates it.
+// Package collectors fetches the pages of sources, and turns them into refreshes. It does not validate rates: buy and
+// sell keep the text of the page, and the engine validates it.
 //
 //	collectors/source     Definition: the requests of a source, and how to read its pages
 //	      |  at each slot of the Schedule
@@ -53,8 +52,5 @@
 // time form one refresh, never a complete one. A malformed line is reported and skipped; only a wrong header is an
 // error for the whole file.
 //
-// # Promises
-//
-// Clock, randomness, network and disk come in through Config. Rates are text, never floating point. A Collector is safe
-// for concurrent use; a Reader or Writer is not.
+// Rates are text, never floating point. A Collector is safe for concurrent use; a Reader or Writer is not.
 package collectors

@@ -33,7 +33,7 @@ func Export(states []engine.SavedCurrency) []Observation {
 				lines = append(lines, quoteLine(state.Currency, quote, quote.LastCheckedAt))
 			}
 		}
-		for j := range state.Quarantine { // without these values, an import would quarantine those that confirmed them
+		for j := range state.Quarantine { // without these values, an import would quarantine the later, accepted ones
 			if value := &state.Quarantine[j]; value.Reason == engine.Jump || value.Reason == engine.OffMarket {
 				lines = append(lines, Observation{Observation: value.Observation, SourceID: value.SourceID, ObservedAt: value.ObservedAt.UTC()})
 			}
@@ -60,7 +60,7 @@ func Export(states []engine.SavedCurrency) []Observation {
 }
 
 // repeatsRange finds the lines for the end of the export: those directly before quote.CollectedAt with the quote's
-// prices. The result is a range of indexes in lines, which must be sorted.
+// prices. It returns a range of indexes in lines. The lines must be sorted by time.
 func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end int) {
 	if quote == nil {
 		return 0, 0
@@ -76,7 +76,7 @@ func repeatsRange(lines []Observation, quote *engine.SourceQuote) (start, end in
 }
 
 func samePrice(text string, price engine.Decimal) bool {
-	parsed, err := engine.ParseDecimal(text) // of "" it is an error, and null
+	parsed, err := engine.ParseDecimal(text) // for "": null and an error
 	return parsed.Equal(price) && (err == nil || text == "")
 }
 
@@ -129,7 +129,8 @@ func historyLine(row *engine.HistoryEntry, quote *engine.SourceQuote) Observatio
 	return line
 }
 
-// confirms reports whether the entry's observation confirmed the quote, with the same prices.
+// confirms reports whether the history entry is an observation of the quote: between CollectedAt and LastCheckedAt,
+// with the same prices and date.
 func confirms(row *engine.HistoryEntry, quote *engine.SourceQuote) bool {
 	if quote == nil || row.ObservedAt.Before(quote.CollectedAt) || row.ObservedAt.After(quote.LastCheckedAt) {
 		return false

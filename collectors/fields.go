@@ -144,6 +144,6 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q and %d bytes more", start, len(text)-len(start))
 }
 
-// shared returns the same string for equal texts. Files repeat few texts, and a substring would keep its whole line in
-// memory.
+// shared returns the same string for equal texts, to save memory: a file repeats the same few texts. A substring would
+// keep its whole line in memory.
 func shared(text string) string { return unique.Make(text).Value() }

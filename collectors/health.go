@@ -27,7 +27,7 @@ const (
 type Health struct {
 	SourceID  string
 	State     State
-	Confirmed bool // the definition is known to parse a real answer: by its evidence, or by rates published on this node
+	Confirmed bool // the definition has parsed a real answer, according to its evidence or to rates published on this node
 
 	Running     time.Time     // start of the running try; zero = none
 	LastTry     time.Time     // start of the newest try

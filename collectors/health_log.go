@@ -28,7 +28,7 @@ func (r *runner) logTry(before Health, a *tryResult) {
 	}
 }
 
-// nextStep returns the consequence of a failure for the log: earlier rates stay, unless there are none.
+// nextStep returns a text for the log about the consequence of a failure.
 func (r *runner) nextStep(h *Health) string {
 	if h.LastSuccess.IsZero() && !h.Confirmed {
 		return "it has no rates yet; the next try is in a later slot"

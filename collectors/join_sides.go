@@ -16,7 +16,7 @@ func joinSides(observations []engine.Observation) []engine.Observation {
 	return joined
 }
 
-// otherSide returns the observation with the other side of o's quote, and only that, or nil.
+// otherSide returns an observation of o's quote that has only the other side, or nil.
 func otherSide(observations []engine.Observation, o *engine.Observation) *engine.Observation {
 	if (o.Buy == "") == (o.Sell == "") {
 		return nil

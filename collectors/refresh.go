@@ -15,9 +15,8 @@ import (
 // The first refreshes contain the past days, oldest first. Their ObservedAt is the end of the day in Santo Domingo, or
 // now if the day has not ended. They have no slot and are not Complete.
 //
-// At most two current refreshes follow, with ObservedAt now and the given slot. The first contains the currencies of
-// completely read pages. It is Complete, so the engine removes earlier quotes that are missing in it. The second
-// contains the other currencies.
+// At most two current refreshes follow, with ObservedAt now and the given slot. The first is Complete: it contains the
+// currencies for which all pages were read. The second contains the other currencies.
 //
 // BuildRefreshes joins the buy and sell sides of a quote from different pages. Observations without an expiry get one
 // from the definition d.
@@ -119,8 +118,8 @@ func trimHistory(results []source.Result, days int, now time.Time) []source.Resu
 	return trimmed
 }
 
-// publishable removes quotes that must not be published: one-sided quotes of a currency with unread pages. The other
-// side may be on an unread page and still be valid, but the engine would remove it.
+// publishable removes quotes that must not be published: one-sided quotes of a currency with unread pages. Such a quote
+// would replace the source's quote with both sides, although the other side may be on an unread page.
 func publishable(refreshes []engine.Refresh) []engine.Refresh {
 	isHalf := func(o engine.Observation) bool { return (o.Buy == "") != (o.Sell == "") }
 	for i := range refreshes {

@@ -48,8 +48,8 @@ func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
 	s.record(historyRow(event, quote))
 }
 
-// nextSourceQuote returns the SourceQuote (the newest accepted value of a source) after an accepted observation.
-// CollectedAt changes only with the buy price, the sell price or the date.
+// nextSourceQuote returns the SourceQuote of an accepted observation. An observation that repeats the prices and the
+// date does not change CollectedAt.
 func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
 		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
@@ -63,8 +63,8 @@ func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQ
 	return next
 }
 
-// pastOnly drops a source's time of publication that is after the observation. Its cause is a swapped day and month, or
-// a wrong year. Records of earlier versions contain such times too.
+// pastOnly returns the time of publication that a source states, or zero if that is after the observation: the source
+// has probably swapped day and month, or mistaken the year. Records of earlier versions contain such times too.
 func pastOnly(publishedAt, observedAt time.Time) time.Time {
 	if publishedAt.After(observedAt) {
 		return time.Time{}
@@ -88,7 +88,7 @@ func (s *quoteStore) addQuarantined(quarantined Quarantined) {
 // sightingPermille is the maximum difference between two observations of the same implausible value, in thousandths.
 const sightingPermille = 10
 
-// addPending stores an implausible value. The source can confirm it by repeating it (see validator.confirmed).
+// addPending stores an implausible value, which the source can confirm by repetition (see validator.confirmed).
 func (s *quoteStore) addPending(quarantined *Quarantined) {
 	if quarantined.Reason != Jump && quarantined.Reason != OffMarket && quarantined.Reason != OutOfBand {
 		return
@@ -107,8 +107,8 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 	s.mutableQuote(key).addPending(pending)
 }
 
-// quarantineID returns the number of an observation already in quarantine, so that a file read twice is quarantined
-// once.
+// quarantineID returns the number of an equal observation in quarantine, so that a file that is read twice is not
+// quarantined twice.
 func (c *contents) quarantineID(observed *Quarantined) (uint64, bool) {
 	for i := range slices.Backward(c.quarantine) {
 		if q := &c.quarantine[i]; q.ObservedAt.Equal(observed.ObservedAt) && q.SourceID == observed.SourceID &&
@@ -151,8 +151,8 @@ func (s *quoteStore) withdraw(e *Withdrawn) {
 	}
 }
 
-// withdrawRow removes the row of a source, or lets every other value replace it. If value is not nil, only a row with
-// this value counts.
+// withdrawRow removes the source's row of a day, or, if remove is false, lets every other value replace the row. If
+// value is not nil, it leaves rows with other values unchanged.
 func (s *quoteStore) withdrawRow(date Date, e *Withdrawn, value *SourceQuote, remove bool) {
 	row := s.findRow(date, e.Key)
 	if row == nil || row.SourceID != e.SourceID || value != nil && !(row.Buy.Equal(value.Buy) && row.Sell.Equal(value.Sell)) {

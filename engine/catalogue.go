@@ -103,8 +103,8 @@ var defaultCatalogue = sync.OnceValue(func() *Catalogue {
 // sources (WithSources).
 func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 
-// Extend returns a catalogue with the entries of an operator's JSON file added. An entry replaces the whole entry with
-// the same id or code. name is the file's name, for errors. Optional keys are shown with their defaults:
+// Extend returns a copy of the catalogue with the entries of an operator's JSON file. An entry replaces the whole entry
+// with the same id or code. name is the file's name, for errors. Optional keys are shown with their defaults:
 //
 //	{"institutions": [{"id": "popular", "name": "Banco Popular Dominicano", "type": "bank",
 //	                   "website": "", "description": "", "contact": "", "active": true}],
@@ -152,7 +152,7 @@ func (c *Catalogue) Source(id string) Source {
 	return Source{ID: id, Name: id, Priority: PriorityDefault, Lifetime: LifetimeDefault}
 }
 
-// HasSource reports whether the catalogue has the source.
+// HasSource reports whether the catalogue contains the source.
 func (c *Catalogue) HasSource(id string) bool {
 	_, ok := c.sources[id]
 	return ok

@@ -26,8 +26,6 @@ var (
 	codeForm = regexp.MustCompile(`^[A-Z]{3}$`)
 )
 
-// The checks of values in files of operators.
-
 // CheckWebAddress returns an error unless a text is empty or a WebAddress.
 func CheckWebAddress(text string) error {
 	if _, ok := WebAddress(text); !ok && text != "" {
@@ -46,7 +44,7 @@ func CheckLifetime(text string) error {
 	return nil
 }
 
-// Entries of a catalogue file, with only the fields that differ from the catalogue.
+// Entries of a catalogue file whose JSON form differs from the types of the catalogue.
 type (
 	currencyEntry struct {
 		Currency
@@ -59,7 +57,7 @@ type (
 	}
 )
 
-// catalogueFile is a catalogue file during reading. The methods report the problems of an entry at a place.
+// catalogueFile collects the problems of a catalogue file. The parameter place of its methods is as in Problems.Addf.
 type catalogueFile struct {
 	jsonfile.Problems
 }

@@ -5,8 +5,8 @@ import "time"
 // Command asks for a change of one currency's state.
 type Command interface{ command() }
 
-// Observe adds the observations of refreshes, in the given order. A refresh is one source's observations at one time.
-// All must be of the CurrencyState's currency.
+// Observe adds the observations of refreshes, in the given order. All observations must be of the CurrencyState's
+// currency.
 type Observe struct{ Refreshes []Refresh }
 
 // Withdraw removes one source's value for a key (institution, channel and kind).

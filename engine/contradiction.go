@@ -5,14 +5,12 @@ import (
 	"slices"
 )
 
-// byMarket is Withdrawn.By of a rate that the market contradicts.
+// byMarket is Withdrawn.By of a rate withdrawn because the market contradicts it.
 const byMarket = "market"
 
-// withdrawContradicted withdraws published rates that the market contradicts after the refresh, and quarantines them.
-// Otherwise a wrong rate could stay the best one until it expires. There are two cases: few other rates were known when
-// it was accepted, or the market has moved and its institution has not published again. If a candidate (observation
-// being checked) has the value of a stored row of a past day, and that day's market contradicts the value, the row is
-// removed too.
+// withdrawContradicted withdraws and quarantines published rates that the market contradicts after the refresh.
+// Otherwise a wrong rate could stay the best one until it expires. Such a rate was accepted when few other rates were
+// known, or before the market moved. For rows of past days see withdrawPast.
 func (v *validator) withdrawContradicted(decision *Decision) {
 	for i := range v.candidates {
 		v.withdrawPast(&v.candidates[i], decision)
@@ -38,8 +36,8 @@ func (v *validator) withdrawContradicted(decision *Decision) {
 	}
 }
 
-// findContradicted checks one side of the market. Prices near the middle are never contradicted, so it checks only the
-// lowest and the highest ones.
+// findContradicted checks the prices of one side, from the lowest and from the highest up to the first price near the
+// middle. Prices near the middle are never contradicted.
 func (v *validator) findContradicted(market *market, name Operation, found map[*SourceQuote]string) {
 	prices := market.side(name)
 	for i := range prices {
@@ -99,7 +97,8 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
 }
 
-// withdrawPast removes the history row repeated by a refused backfill, if the market of that day contradicts it.
+// withdrawPast removes the source's history row of a day if a refused backfill repeats its value: the market of that
+// day contradicts the row too.
 func (v *validator) withdrawPast(c *candidate, decision *Decision) {
 	if !c.backfill || c.reason != OffMarket && c.reason != OutOfBand {
 		return

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// CurrencySnapshot is an immutable copy of the state of one currency. MarketView shows data that depends on the time,
-// such as stale rates.
+// CurrencySnapshot is an immutable copy of the state of one currency. For data that depends on the time, such as which
+// rates are stale, use MarketView.
 type CurrencySnapshot struct {
 	contents
 	currency   string

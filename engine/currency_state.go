@@ -22,8 +22,8 @@ type CurrencyState struct {
 	rules     Rules
 	store     *quoteStore
 	snapshot  *CurrencySnapshot // nil after a change
-	// Observe changes the store at once, because each refresh is checked against the earlier ones. decided is the
-	// difference between store and snapshot, until Apply has received all these events. Other calls undo it first.
+	// DecideAll applies its events to the store at once, because each refresh is checked against the earlier ones. It
+	// keeps the events in decided until Apply has been called with all of them. Any other call first undoes them.
 	decided []Event
 	applied int  // number of decided events received by Apply
 	ahead   bool // the store differs from the snapshot

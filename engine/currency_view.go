@@ -53,8 +53,8 @@ func (s *CurrencySnapshot) makeView(now time.Time) *currencyView {
 	return view
 }
 
-// validAt reports whether a view from the time from, valid until changesAt, is valid now. The clock may be set back. A
-// zero changesAt means never.
+// validAt reports whether a view is valid now: not before the time from, because the clock may be set back, and only
+// until changesAt. A zero changesAt means that the view does not change.
 func validAt(now, from, changesAt time.Time) bool {
 	return !now.Before(from) && (changesAt.IsZero() || now.Before(changesAt))
 }

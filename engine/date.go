@@ -21,8 +21,8 @@ func mustZone(zone *time.Location, err error) *time.Location {
 }
 
 // fixedOffset is the zone's current offset from UTC and the Unix time of its start, both in seconds. It saves a search
-// of the zone data in DateOf, which every request calls. It never applies if the zone data contains a later change of
-// the offset.
+// of the zone data in DateOf, which every request calls. If the zone data contains a later change of the offset, since
+// is so late that the offset is never used.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()

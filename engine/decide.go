@@ -8,12 +8,12 @@ import (
 // Decision is the result of a command. Its events must be written to the log and then applied.
 type Decision struct {
 	Events  []Event
-	Receipt Receipt // its indexes are those of the command's refreshes
+	Receipt Receipt // Refusal.Refresh is an index of the command's refreshes
 }
 
-// Decide checks a command against the state and the rules. Only Apply changes the state. For Observe it returns no
-// error; the receipt lists the refused observations. For another command it returns an *Error if the quote or the
-// quarantined observation does not exist, or can't be released.
+// Decide checks a command against the state and the rules. The state changes only when Apply is called with the events.
+// Observe returns no error; the receipt lists the refused observations. The other commands return an *Error if the
+// quote or the quarantined observation does not exist, or if the observation can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
 	c.undo()
 	now = plainUTC(now)
@@ -33,8 +33,8 @@ func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error)
 	panic(fmt.Sprintf("engine: no rule decides a command of type %T", command))
 }
 
-// DecideAll decides commands, each against the state after the earlier ones. It changes the store; see
-// CurrencyState.decided.
+// DecideAll decides commands, each against the state after the earlier ones. Therefore it applies the events to the
+// store at once; see CurrencyState.decided.
 func (c *CurrencyState) DecideAll(commands []Observe, now time.Time) []Decision {
 	c.undo()
 	c.Snapshot() // for undo

@@ -23,16 +23,25 @@
 //	decimal.go, amount.go, date.go                                    exact values
 //	catalogue.go, catalogue.json                                      institutions, currencies and sources
 //
-// Words of the rules:
+// # Terms
 //
-//	candidate     an observation while it is checked
-//	backfill      an observation of a past day, for the history only
-//	reference     the rate of the central bank that is of the kind Reference
-//	contradict    the market or the reference rate shows that a published value is wrong
-//	off market    too far from the median of the other institutions
-//	out of band   outside the plausible range of the currency, or too far from the reference rate
-//	released      accepted by an operator, from quarantine
-//	side          buy or sell
+//	source:       an origin of observations, such as a bank's web site; one source may publish for many institutions
+//	observation:  what a source says about one rate at one time, before any check
+//	refresh:      all observations of one source at one time
+//	slot:         the scheduled time of a refresh
+//	candidate:    an observation while it is being checked
+//	backfill:     an observation older than the source's newest one; it can change only the history
+//	side:         the buy price or the sell price of a rate, from the institution's point of view
+//	reference:    the official rate of the central bank, which is not an offer; other rates are commercial
+//	fresh:        not expired; an expired rate is stale, and still published
+//	market:       the fresh commercial quotes of one currency at one time
+//	last good:    the newest value of a source that was accepted
+//	permille:     a limit in thousandths of the price that a value is compared with
+//	off market:   too far from the median of the other institutions
+//	out of band:  outside the plausible range of the currency, or too far from the reference rate
+//	contradicted: published, and later found to be too far from the market or from the reference rate
+//	quarantine:   refused observations, stored until an operator releases (publishes) or rejects (deletes) them
+//	pending:      refused as implausible, but accepted after enough repetitions (confirmation)
 //
 // The tests are named after numbered rules, which docs/decisions.md lists.
 package engine

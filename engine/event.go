@@ -8,7 +8,7 @@ type Event interface {
 	CurrencyCode() string
 }
 
-// Refreshed is the changes of one refresh (one source's observations at one time) in one currency.
+// Refreshed is the result of one refresh (one source's observations at one time) for one currency.
 type Refreshed struct {
 	Currency       string
 	SourceID       string
@@ -51,10 +51,10 @@ type Withdrawn struct {
 	Key      QuoteKey
 	At       time.Time
 	By       string
-	// HistorySince, if not zero, is the first day of the source's history rows with this value to remove. Otherwise
-	// only the row of the day At loses its precedence.
+	// HistorySince is the first day from which the source's history rows with this value are removed, up to the day of
+	// At. Zero: no row is removed, but any other value may replace the row of the day of At.
 	HistorySince Date
-	// HistoryOnly keeps the value, and removes only the row of HistorySince.
+	// HistoryOnly keeps the current value, and removes only the row of the day HistorySince.
 	HistoryOnly bool
 }
 

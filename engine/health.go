@@ -9,14 +9,14 @@ type NodeID uint16
 // Cluster is a cluster as seen by one of its nodes.
 type Cluster struct {
 	Cluster  string        `json:"cluster"`
-	Majority bool          `json:"majority"` // changes can be made durable
+	Majority bool          `json:"majority"` // the cluster has a leader and a majority of voters, so changes can be made durable
 	Since    time.Time     `json:"since"`    // when Majority last changed
 	Leader   string        `json:"leader,omitempty"`
 	Nodes    []ClusterNode `json:"nodes"` // all members, and guests that have sent a heartbeat; sorted by name
 }
 
-// ClusterNode is a node of a cluster, from its newest heartbeat. For a member without one, only Name, Address, Self and
-// Member are set.
+// ClusterNode describes a node of a cluster by its newest heartbeat. If no heartbeat of a member has arrived, only
+// Name, Address, Self and Member are set.
 type ClusterNode struct {
 	Name         string    `json:"name"`
 	Address      string    `json:"address"`
@@ -26,10 +26,10 @@ type ClusterNode struct {
 	Reachable    bool      `json:"reachable"`              // the newest heartbeat is recent
 	SeenAt       time.Time `json:"seenAt,omitzero"`        // when the newest heartbeat arrived
 	Leader       bool      `json:"leader"`                 // changes go through this node
-	OtherMembers bool      `json:"otherMembers,omitempty"` // its list of members differs from that of the responding node
+	OtherMembers bool      `json:"otherMembers,omitempty"` // the node's list of members differs from that of the responding node
 	Current      bool      `json:"current"`                // the node is a member, and its copy of the log is up to date
 	Record       uint64    `json:"record"`                 // sequence number of the newest record in the node's copy of the log
-	Lag          uint64    `json:"lag"`                    // number of records that it lacks
+	Lag          uint64    `json:"lag"`                    // number of newer records that the node lacks
 	Snapshot     uint64    `json:"snapshot"`               // sequence number of the node's newest snapshot
 }
 

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// market is the published and fresh commercial quotes of one currency at one time, sorted by price. It is kept between
-// refreshes. Otherwise the cost of a refresh would grow with the square of the number of institutions.
+// market is the published and fresh (not expired) commercial quotes of one currency at one time, sorted by price. The
+// quoteStore keeps it between refreshes. Making it for each refresh would cost time in the square of the number of
+// institutions.
 type market struct {
-	known       bool      // false: the fields below are not set
+	known       bool      // false: the other fields are not set
 	from, until time.Time // the period in which exactly these quotes are fresh; zero until = no end
 	buys, sells []marketPrice
-	reference   *SourceQuote // newest reference rate, fresh or not; nil = none was ever known
+	reference   *SourceQuote // newest reference rate, fresh or not; nil = none yet
 }
 
 // marketPrice is one side of a quote.
@@ -25,7 +26,7 @@ func comparePrices(a, b marketPrice) int {
 	return cmp.Or(cmp.Compare(a.units, b.units), a.quote.Key.Compare(b.quote.Key))
 }
 
-// marketAt returns the market at a time.
+// marketAt returns the market at a time. The store keeps it, so the caller must not change it.
 func (s *quoteStore) marketAt(t time.Time) *market {
 	m := s.market
 	if m.validAt(t) {
@@ -42,7 +43,7 @@ func (m *market) validAt(t time.Time) bool {
 	return m.known && !t.Before(m.from) && (m.until.IsZero() || t.Before(m.until))
 }
 
-// include adds the quote if it is fresh, or records the time when it will be.
+// include adds the quote if it is fresh. It also limits until to the time at which the quote becomes fresh or stale.
 func (m *market) include(q *quote, t time.Time) {
 	if q.key.Kind == Reference {
 		m.includeReference(q, t)
@@ -50,7 +51,7 @@ func (m *market) include(q *quote, t time.Time) {
 	}
 	published := q.published(t)
 	switch {
-	case published == nil || published.staleAt(t): // remains true at later times
+	case published == nil || published.staleAt(t): // also at all later times
 	case published.LastCheckedAt.After(t):
 		m.until = earlier(m.until, published.LastCheckedAt)
 	default:
@@ -94,13 +95,12 @@ func (m *market) includeReference(q *quote, t time.Time) {
 	}
 }
 
-// newerThan orders quotes by time. Quotes of the same time are ordered too, so that the order of arrival does not
-// matter.
+// newerThan orders quotes by time, then by key and source, so that the order of arrival does not matter.
 func (q *SourceQuote) newerThan(other *SourceQuote) bool {
 	return cmp.Or(q.LastCheckedAt.Compare(other.LastCheckedAt), other.Key.Compare(q.Key), cmp.Compare(other.SourceID, q.SourceID)) > 0
 }
 
-// removeQuote and addQuote update the market before and after a quote changes at a time.
+// Call removeQuote before a change of a quote, and addQuote after it. t is the time of the change.
 func (m *market) removeQuote(q *quote) {
 	for _, source := range q.sourceQuotes {
 		m.remove(source)
@@ -108,7 +108,7 @@ func (m *market) removeQuote(q *quote) {
 }
 
 func (m *market) addQuote(q *quote, t time.Time) {
-	if m.known = m.validAt(t); m.known { // otherwise the next marketAt makes it again
+	if m.known = m.validAt(t); m.known { // otherwise the next marketAt makes a new market
 		m.from = t
 		m.include(q, t)
 	}
@@ -128,7 +128,7 @@ func (m *market) side(name Operation) []marketPrice {
 	return m.sells
 }
 
-// median returns the median of one side of all quotes. It is null if there are fewer than count quotes.
+// median returns the median price of one side, or null if fewer than count quotes have the side.
 func (m *market) median(name Operation, count int) Decimal {
 	prices := m.side(name)
 	if len(prices) < max(count, 1) {
@@ -137,8 +137,8 @@ func (m *market) median(name Operation, count int) Decimal {
 	return decimalOf(prices[len(prices)/2].units)
 }
 
-// consensus returns the median of one side if Rules.MedianQuotesMin institutions, each from another source, have a
-// price near it. One page can be wrong about many institutions.
+// consensus returns the median price of one side, and whether enough institutions (Rules.MedianQuotesMin) agree: they
+// have a price near the median, each in a different source. One page can be wrong about many institutions.
 func (m *market) consensus(name Operation, rules Rules) (Decimal, bool) {
 	prices, median := m.side(name), m.median(name, rules.MedianQuotesMin)
 	if median.IsNull() {
@@ -153,7 +153,7 @@ func (m *market) consensus(name Operation, rules Rules) (Decimal, bool) {
 	return median, by.count() >= rules.MedianQuotesMin
 }
 
-// witnesses are the institutions and sources with similar values.
+// witnesses are the institutions with similar values, and the sources of these values.
 type witnesses struct{ institutions, sources []string }
 
 func (w *witnesses) add(institution, source string) {
@@ -165,15 +165,15 @@ func (w *witnesses) add(institution, source string) {
 	}
 }
 
-// count returns the number of independent witnesses. Institutions that share a source count once, and so do sources
-// about the same institution.
+// count returns the number of independent witnesses. Several institutions in one source count once. Several sources for
+// one institution also count once.
 func (w *witnesses) count() int { return min(len(w.institutions), len(w.sources)) }
 
-// measure compares prices of one institution with the others'.
+// measure compares the prices of one institution with those of the others.
 type measure struct {
 	rules       Rules
 	institution string
-	since       time.Time // earlier checked quotes do not count; zero = all count
+	since       time.Time // quotes checked before this time do not count; zero = all count
 }
 
 // counts reports whether a price belongs to another institution and is new enough.
@@ -181,9 +181,9 @@ func (u measure) counts(p marketPrice) bool {
 	return p.quote.Key.Institution != u.institution && !p.quote.LastCheckedAt.Before(u.since)
 }
 
-// middle returns the median of the other institutions' prices, and the neighbouring price that is nearer to value. In a
-// divided market neither half must contradict the other, so the neighbour matters too. It returns false if fewer than
-// Rules.MedianQuotesMin other institutions have the side.
+// middle returns the median of the other institutions' prices, and the price beside the median in the direction of
+// value. If half of the market has moved, that neighbour is in the half of value, so that neither half contradicts the
+// other. ok is false if fewer than Rules.MedianQuotesMin other institutions have a price.
 func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Decimal, ok bool) {
 	count, institutions, last := 0, 0, [3]string{}
 	for _, p := range prices {
@@ -225,11 +225,11 @@ func (u measure) middle(prices []marketPrice, value Decimal) (median, beside Dec
 	return median, beside, true
 }
 
-// ownQuotesMax exceeds the number of one institution's quotes in the market.
+// ownQuotesMax is an upper bound of one institution's quotes in the market.
 const ownQuotesMax = 8
 
-// nearMiddle reports whether a price is near every possible median, whichever quotes count. This holds for most prices,
-// and saves the search for their medians.
+// nearMiddle reports whether a price is near the median whichever quotes count (see counts). This is true of most
+// prices, and saves the search for the median.
 func (u measure) nearMiddle(prices []marketPrice, value Decimal) bool {
 	lowest, highest := 0, len(prices)-1
 	if middle := len(prices) / 2; u.since.IsZero() && middle > ownQuotesMax {
@@ -239,7 +239,7 @@ func (u measure) nearMiddle(prices []marketPrice, value Decimal) bool {
 		within(value, decimalOf(prices[highest].units), u.rules.MedianPermille)
 }
 
-// contradicts reports whether the market contradicts a price, and returns the other institutions' median.
+// contradicts reports whether a price is too far from the other institutions' median, and returns the median.
 func (u measure) contradicts(prices []marketPrice, value Decimal) (Decimal, bool) {
 	if value.IsNull() || u.nearMiddle(prices, value) {
 		return Decimal{}, false
@@ -254,7 +254,7 @@ func (u measure) supports(prices []marketPrice, value Decimal) bool {
 	return ok && within(value, median, u.rules.JumpPermille)
 }
 
-// contradicted returns a text about the sides of a value that the market contradicts, or "".
+// contradicted returns a text about the first side of a value that the market contradicts, or "".
 func (m *market) contradicted(u measure, value bidAsk) string {
 	for _, name := range []Operation{Buy, Sell} {
 		if median, wrong := u.contradicts(m.side(name), value.of(name)); wrong {

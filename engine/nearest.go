@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// nearestBytesMax is the maximum compared length of a text. The time of a comparison grows with it.
+// nearestBytesMax is the number of bytes of a text that are compared. More would take too long (see EditDistance).
 const nearestBytesMax = 32
 
 // EditDistance returns the Damerau-Levenshtein distance (optimal string alignment) of two words, ignoring case. The
@@ -54,8 +54,8 @@ func (c *Catalogue) NearestInstitution(text string) string {
 	})
 }
 
-// nearest returns the result of the word most similar to text. In a similar word at most a third of the characters of
-// text differ. each calls compare for every word.
+// nearest returns the result of the word most similar to text. The edit distance of a similar word is at most a third
+// of the length of text. each calls compare for every word.
 func nearest(text string, each func(compare func(word, result string))) string {
 	text = text[:min(len(text), nearestBytesMax)]
 	best, bestDistance := "", max(2, len(text)/3+1)

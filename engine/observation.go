@@ -5,7 +5,7 @@ import "time"
 // Limits of observations.
 const (
 	InstitutionIDMax = 80        // characters
-	sideTextMax      = 64        // bytes of a text kept in quarantine; by mistake, a side may be a whole page
+	sideTextMax      = 64        // bytes of a text kept in quarantine; the text of a misread side may be a whole page
 	BaselineBytesMax = 256 << 10 // far more than the collector needs for its largest Baseline
 )
 
@@ -91,7 +91,7 @@ type Refusal struct {
 type Receipt struct {
 	Accepted int // observations that became or confirmed a current value or a history row
 	Changed  int // accepted observations that changed a value or its date
-	Repeated int // observations of a scheduled time that was accepted before; they were ignored
+	Repeated int // observations ignored because a refresh for the same slot was accepted before
 	Refused  []Refusal
 	Notices  []Notice
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// checkPlausibility refuses values too far from the reference rate, from the source's last good value (its newest
-// accepted one) or from the market. A confirmed value is not refused.
+// checkPlausibility refuses candidates too far from the reference rate, from the source's last good value (lastGood) or
+// from the market. In the last two cases a confirmed value is accepted. A released value is not checked again.
 func (v *validator) checkPlausibility() {
 	before := v.store.marketAt(v.refresh.ObservedAt)
 	market := v.withCandidates(before)
@@ -37,18 +37,19 @@ func (v *validator) checkPlausibility() {
 	}
 }
 
-// repeats reports whether the candidate has the value of a quote.
+// repeats reports whether the candidate's prices equal those of a quote.
 func (c *candidate) repeats(quote *SourceQuote) bool {
 	return c.buy.Equal(quote.Buy) && c.sell.Equal(quote.Sell)
 }
 
-// measure returns the comparison of the candidate's prices with other institutions'.
+// measure returns the measure of the candidate's prices: it compares them with those of other institutions.
 func (v *validator) measure(c *candidate) measure {
 	return measure{rules: v.rules, institution: c.key.Institution}
 }
 
-// jump refuses a side too far from the last good value. Exceptions: before the refresh, the market contradicts that
-// value, or supports the side.
+// jump refuses a price too far from the last good value. A commercial price is accepted if the market before the
+// refresh supports it, or contradicts the last good value. A reference rate is accepted if institutions agree with it
+// (agreed).
 func (v *validator) jump(c *candidate, before *market) (Reason, string) {
 	good, observedAt, ok := v.lastGood(c)
 	if !ok {
@@ -72,10 +73,10 @@ func wrongSide(name Operation, value Decimal, permille int64, from string) strin
 	return fmt.Sprintf("%s %s is more than %s %% from %s", name, value, percent(permille), from)
 }
 
-// misplaced returns the reason for refusing a one-sided candidate (an observation being checked) because its source may
-// have confused buy and sell. (For two sides the reason Crossed detects that.) A buy value must be below the sell side
-// of the last good value, and must not be nearer to it than to the buy side. If the last good value lacks its buy side,
-// the market's median replaces it. A sell value is checked in the same way.
+// misplaced returns a text if a candidate with only one side may be the result of confusing buy and sell, or else "".
+// (With both sides, defect detects the confusion: buy is above sell.) A lone buy price may be misplaced if it reaches
+// the last good sell price, or is nearer to that than to the last good buy price. If there is no last good buy price,
+// the market's median takes its place. For a lone sell price, exchange buy and sell in this rule.
 func (v *validator) misplaced(c *candidate, market *market) string {
 	good, observedAt, ok := v.lastGood(c)
 	sides := c.sides()
@@ -108,9 +109,9 @@ func distance(a, b Decimal) int64 {
 	return a.units - b.units
 }
 
-// lastGood returns the source's newest accepted value and its time of observation. For a backfill (an observation older
-// than the source's newest) it returns the newest history row up to the candidate's day. It returns false if the value
-// is missing or older than Rules.LastGoodAgeMax.
+// lastGood returns the source's newest accepted value and the time of its observation. For a backfill (an observation
+// older than the source's newest) it returns the newest history row of the candidate's day or earlier. ok is false if
+// there is no value, or if it is older than Rules.LastGoodAgeMax.
 func (v *validator) lastGood(c *candidate) (good bidAsk, observedAt time.Time, ok bool) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	if !c.backfill {
@@ -147,8 +148,9 @@ func within(value, base Decimal, permille int64) bool {
 	return distanceHigh < limitHigh || distanceHigh == limitHigh && distanceLow <= limitLow
 }
 
-// withCandidates returns the market with the candidates in place of their source's older quotes. A quote published from
-// another source stays. Otherwise the values of a source with many institutions would be compared with each other.
+// withCandidates returns the market in which the candidates replace the older quotes of their source. Quotes published
+// from other sources stay. Otherwise the values of a source with many institutions would be compared only with each
+// other.
 func (v *validator) withCandidates(before *market) *market {
 	if v.ofOneInstitution() {
 		return before // the candidates are compared with the others only
@@ -183,7 +185,7 @@ func (v *validator) ofOneInstitution() bool {
 	return true
 }
 
-// pastMarket returns the market of a backfill: the history of the candidate's day.
+// pastMarket returns the market on the day of a backfill, made from the history rows of that day.
 func (v *validator) pastMarket(c *candidate) *market {
 	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
 	if v.past != nil && v.pastDate == date {
@@ -199,8 +201,8 @@ func (v *validator) pastMarket(c *candidate) *market {
 	return m
 }
 
-// freshAt returns the source quote published and not stale at a time, or nil. It also returns nil for a quote checked
-// after that time, because a backfill must not be compared with later values.
+// freshAt returns the source quote published at a time, or nil if it is stale then. It also returns nil if the quote
+// was checked after that time, because a backfill must not be compared with later values.
 func (q *quote) freshAt(t time.Time) *SourceQuote {
 	published := q.published(t)
 	if published == nil || published.staleAt(t) || published.LastCheckedAt.After(t) {
@@ -209,9 +211,9 @@ func (q *quote) freshAt(t time.Time) *SourceQuote {
 	return published
 }
 
-// offMarket refuses a side of a commercial quote too far from the other institutions' median. For a repeated published
-// value, only quotes checked since it appeared count: in a devaluation, the first institutions that move are right. A
-// reference rate is compared with commercial quotes that agree.
+// offMarket refuses a commercial price too far from the median of the other institutions. If the source repeats its
+// current value, only quotes checked since that value appeared count: in a devaluation, the first institutions that
+// move are right. For a reference rate see referenceOffMarket.
 func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	if c.key.Kind != Commercial {
 		return v.referenceOffMarket(c, market)
@@ -226,7 +228,7 @@ func (v *validator) offMarket(c *candidate, market *market) (Reason, string) {
 	return "", ""
 }
 
-// offReference refuses a side of a commercial quote too far from the currency's newest reference rate.
+// offReference refuses a commercial price too far from the currency's newest reference rate.
 func (v *validator) offReference(c *candidate, market *market) (Reason, string) {
 	var reference bidAsk
 	switch {
@@ -243,8 +245,8 @@ func (v *validator) offReference(c *candidate, market *market) (Reason, string) 
 	return "", ""
 }
 
-// referenceOffMarket refuses a reference rate that contradicts the agreeing quotes of the market. Accepted, it would
-// withdraw all of them.
+// referenceOffMarket refuses a reference rate too far from the price on which the market agrees (market.consensus). If
+// accepted, the rate would cause the withdrawal of all quotes near that price.
 func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, string) {
 	if v.rules.ReferencePermille == 0 {
 		return "", ""
@@ -257,8 +259,8 @@ func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, st
 	return "", ""
 }
 
-// agreed reports whether Rules.MedianQuotesMin institutions, each from another source, have a value similar to a
-// reference rate. Refused values count too, because a wrong reference rate causes the refusal of right ones.
+// agreed reports whether enough institutions (Rules.MedianQuotesMin) have a value similar to a new reference rate, each
+// in a different source. Refused values count too: if the old reference rate is wrong, it has refused right values.
 func (v *validator) agreed(c *candidate) bool {
 	var by witnesses
 	v.eachSimilar(c, func(q marketQuote) { by.add(q.key.Institution, q.source) })
@@ -284,7 +286,7 @@ func offReference(value, reference bidAsk, rules Rules) string {
 // referenceDays is the maximum age of the reference rate for a backfilled value, in days.
 const referenceDays = 31
 
-// pastReference returns the newest reference rate up to a backfill's day, or null.
+// pastReference returns the newest reference rate of a backfill's day or earlier, or null.
 func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	date := historyDate(c.observation.EffectiveDate, v.refresh.ObservedAt)
 	for oldest := date - referenceDays; date > oldest && reference == (bidAsk{}); date-- {
@@ -297,20 +299,21 @@ func (v *validator) pastReference(c *candidate) (reference bidAsk) {
 	return reference
 }
 
-// sightingsMin and sightingsSpan are the conditions for a confirmation by the source only.
+// A source confirms a value without the help of others if it publishes the value sightingsMin times over sightingsSpan.
 const (
 	sightingsMin  = 3
 	sightingsSpan = 24 * time.Hour
-	misplacedSpan = 12 * time.Hour // minimum time of repeating a misplaced side before anything confirms it
+	misplacedSpan = 12 * time.Hour // a side that may be misplaced is not confirmed earlier than this
 )
 
-// confirmed reports whether an implausible value is accepted after all. The source must have repeated it, and another
-// institution must have a similar value, even a refused one waiting for confirmation: in a devaluation all rates move
-// at once. Without quotes of other institutions, repetition by the source is enough: sightingsMin times over
-// sightingsSpan, or in the following rows of a file.
+// confirmed reports whether an implausible value is accepted after all. Usually the source must have repeated the
+// value, and another institution must have a similar one. A refused value of the other institution counts too, because
+// in a devaluation all rates move at once. If no other institution has a quote, repetition is enough: sightingsMin
+// times over sightingsSpan. The repetitions may also follow later in the same file.
 //
-// For a single side, similar values of others prove nothing, because buy and sell are similar too. A side that may be
-// misplaced must therefore be repeated for misplacedSpan. A list that shows only one side for a weekend meets this.
+// A side that may be misplaced must be repeated for misplacedSpan. Similar values of others prove nothing there,
+// because buy and sell prices are similar too. A price list that shows only one side for a weekend is accepted by this
+// rule.
 func (v *validator) confirmed(c *candidate, before *market, reason Reason, misplaced bool) bool {
 	unopposed := v.unopposed(c, before)
 	if reason == Jump && unopposed && v.confirmedByFollowing(c) {
@@ -330,11 +333,12 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 		return false
 	}
 	u := v.measure(c)
-	u.since = pending.Since // since the source first gave the value, the market has contradicted it
+	u.since = pending.Since // only quotes checked since the source first gave the value can contradict it
 	return (c.key.Kind != Commercial || before.contradicted(u, bidAsk{c.buy, c.sell}) == "") && v.corroboratedElsewhere(c)
 }
 
-// near reports whether the candidate repeats a refused value: both sides differ by at most a fifth of a jump.
+// near reports whether the candidate repeats a refused value: each side differs by at most a fifth of
+// Rules.JumpPermille.
 func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
 	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
 }
@@ -356,8 +360,8 @@ func (v *validator) unopposed(c *candidate, before *market) bool {
 	})
 }
 
-// confirmedByFollowing reports whether the quote's next observations in the same command repeat the value, in total
-// sightingsMin times over sightingsSpan.
+// confirmedByFollowing reports whether the source's next observations in the same command repeat the value. Together
+// with the candidate they must be sightingsMin observations over sightingsSpan.
 func (v *validator) confirmedByFollowing(c *candidate) bool {
 	sightings := 1
 	for i := range v.following {
@@ -423,14 +427,14 @@ type marketQuote struct {
 	buy, sell Decimal
 }
 
-// corroborates reports whether a market quote supports the candidate's value. It must belong to another institution and
-// another source, because one page can be wrong about two institutions. Both must have at least one common side.
+// corroborates reports whether a market quote supports the candidate's value. The quote must be of another institution
+// and from another source, because one page can be wrong about two institutions. At least one side must be in both.
 func (v *validator) corroborates(q marketQuote, c *candidate) bool {
 	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
 		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
 }
 
-// event returns the event with the accepted and quarantined observations. It omits observations without a change.
+// event returns the event with the accepted and quarantined observations. It omits observations that change nothing.
 func (v *validator) event() *Refreshed {
 	event := &Refreshed{
 		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
@@ -473,7 +477,7 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 	event.Quarantined = append(event.Quarantined, quarantined)
 }
 
-// truncated returns the observation with its texts cut to sideTextMax, and with default channel and kind if missing.
+// truncated returns the observation with texts of at most sideTextMax bytes, and with the default channel and kind.
 func (o Observation) truncated() Observation {
 	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
 	key := o.Key()
@@ -483,8 +487,8 @@ func (o Observation) truncated() Observation {
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }
 
-// expiry returns the observation's stated expiry, or else its time plus Source.Lifetime. An expiry in the past is
-// allowed; the quote is then published as stale.
+// expiry returns the expiry that the observation states, or else the time of the refresh plus Source.Lifetime. A stated
+// expiry may be in the past; the quote is then published as stale.
 func (v *validator) expiry(c *candidate) time.Time {
 	if c.observation.ExpiresAt.IsZero() {
 		return v.refresh.ObservedAt.Add(v.source.Lifetime)

@@ -2,9 +2,9 @@ package engine
 
 import "cmp"
 
-// plausibleRange returns the range of plausible values for an effective date, or without one for the day of the
-// refresh. Of the source's ranges that end on or after that date it chooses the one that ends first. Its missing limits
-// come from the default range (the limits of the currency and of Rules).
+// plausibleRange returns the range of plausible values for an effective date. For a zero date it takes the day of the
+// refresh. Of the source's ranges that end on or after the date, it chooses the one that ends first. Limits missing in
+// that range come from the default range (the limits in Currency and Rules).
 func (v *validator) plausibleRange(effective Date) *PlausibleRange {
 	if len(v.source.PlausibleRanges) == 0 {
 		return &v.defaultRange

@@ -10,8 +10,8 @@ import (
 // Beyond it the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
-// contents are the quotes, history and quarantine of one currency. CurrencySnapshots share its lists, so the quoteStore
-// copies a list before it changes it.
+// contents are the quotes, history and quarantine of one currency. A CurrencySnapshot shares the lists, so the
+// quoteStore copies a list before the first change (copy on write).
 type contents struct {
 	quotes           []*quote       // sorted by key; after a withdrawal a quote may have no SourceQuote
 	days             []*day         // sorted by date
@@ -27,12 +27,12 @@ type quoteStore struct {
 	generation  uint64 // number of calls of share; quotes and days of an earlier generation are copied before a change
 	owns        ownedLists
 	historyDays int     // number of days of commercial history to keep, up to newest
-	trimmed     Date    // days before it have no commercial rows
+	trimmed     Date    // commercial rows of earlier days are already dropped
 	market      *market // see marketAt
 	merged      *market // memory for withCandidates
 }
 
-// ownedLists tells which lists of a quoteStore were copied since share, and can be changed in place.
+// ownedLists tells which lists were copied since the newest call of share, and can be changed in place.
 type ownedLists struct{ quotes, days, slots bool }
 
 // quote holds one QuoteKey's source quotes (the newest accepted quote of each source) and pending confirmations.
@@ -48,7 +48,7 @@ func newQuoteStore(historyDays int) *quoteStore {
 	return &quoteStore{historyDays: historyDays, market: &market{}, merged: &market{}}
 }
 
-// share returns the contents. From then on the store copies before a change.
+// share returns the contents. After this the store copies a list before it changes the list.
 func (s *quoteStore) share() contents {
 	s.generation++
 	s.owns = ownedLists{}
@@ -114,8 +114,8 @@ func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
 	return PendingConfirmation{}, false
 }
 
-// published returns the source quote published at a time, or nil: of those that are not stale, the one with the highest
-// precedence. If all are stale, it is the one with the latest expiry.
+// published returns the source quote to publish at a time, or nil if there are none. Of the quotes that are not stale,
+// it chooses the one with the highest precedence. If all are stale, it chooses the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
 	if q.preferred == nil || !q.preferred.staleAt(now) {
 		return q.preferred
@@ -129,7 +129,7 @@ func (q *quote) published(now time.Time) *SourceQuote {
 	return best
 }
 
-// precedes reports whether q is published rather than other. stale and otherStale are the states of the two.
+// precedes reports whether q is published rather than other. stale and otherStale tell which of the two are stale.
 func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) bool {
 	if stale != otherStale {
 		return otherStale
@@ -159,8 +159,7 @@ func precedence(manual bool, priority int64) int64 {
 	return priority
 }
 
-// accept replaces the quote of one source and removes its pending confirmation (a refused value waiting for
-// repetition).
+// accept replaces the quote of one source, and removes the source's pending confirmation.
 func (q *quote) accept(next *SourceQuote) {
 	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })

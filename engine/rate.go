@@ -57,8 +57,8 @@ func compareRanked(operation Operation, a, b *Rate) int {
 	)
 }
 
-// QuoteKey identifies a rate in one currency by institution, channel and kind. One of several sources with the same key
-// is published.
+// QuoteKey identifies a rate in one currency by institution, channel and kind. If several sources have a quote with the
+// same key, only one of these quotes is published.
 type QuoteKey struct {
 	Institution string
 	Channel     Channel

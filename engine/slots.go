@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// AnsweredSlot is the newest slot (scheduled time) with a refresh of a source (its observations at one time) accepted
-// by one currency.
+// AnsweredSlot is the newest slot (scheduled time) of a source for which one currency has accepted a refresh.
 type AnsweredSlot struct {
 	SourceID   string
 	Slot       time.Time
@@ -52,9 +51,9 @@ func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
 	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
-// CompletedSlots returns each source's newest slot accepted by all currencies. Sources without such a slot are not in
-// the map. After a crash, only some currencies may have accepted a slot's refresh. It must then be repeated; the
-// currencies that have accepted it ignore the repetition.
+// CompletedSlots returns the newest slot of each source whose refresh was accepted by all currencies in it. Sources
+// without such a slot are not in the map. After a crash, only some currencies may have accepted a refresh. The
+// collector then repeats the refresh, and those currencies ignore the repetition.
 func CompletedSlots(snapshots []*CurrencySnapshot) map[string]time.Time {
 	bySource := map[string][]AnsweredSlot{}
 	for _, snapshot := range snapshots {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// clockSkewMax is the maximum time of an observation in the future, because machines' clocks differ.
+// clockSkewMax is how far in the future an observation may be, because the clocks of machines differ.
 const clockSkewMax = 5 * time.Minute
 
-// validator checks one refresh: all observations of one source at one time. The result does not depend on the order of
+// validator checks one refresh (all observations of one source at one time). The result does not depend on the order of
 // the observations.
 type validator struct {
 	currency     string
@@ -24,7 +24,7 @@ type validator struct {
 
 	following    []Refresh // later refreshes of the same command
 	notices      []Notice
-	past         *market // market of pastDate, for backfills; nil at first
+	past         *market // cached result of pastMarket for pastDate; nil at first
 	pastDate     Date
 	candidates   []candidate
 	firstOfQuote map[QuoteKey]int // index of each quote's first candidate
@@ -35,17 +35,17 @@ type candidate struct {
 	observation  Observation
 	key          QuoteKey
 	first        int          // index of the first candidate with the same key
-	last         *SourceQuote // newest quote of the source with this key, or nil
+	last         *SourceQuote // the source's newest accepted quote with this key, or nil
 	buy, sell    Decimal
 	plausible    *PlausibleRange
-	unreadable   error // parse error of either side
-	backfill     bool
+	unreadable   error  // parse error of either side
+	backfill     bool   // observed before last, so only for the history
 	reason       Reason // "" unless refused
 	detail       string
 	quarantineID uint64
-	changed      bool
+	changed      bool // accepted, and differs from the current value or history row
 
-	// These fields concern all candidates with the same key. They are set only in the first of them.
+	// The fields below describe all candidates with the same key. They are set only in the first such candidate.
 	contradictory bool // the candidates have different values
 	accepted      bool // at least one candidate is accepted
 	inMarket      bool // the market (withCandidates) contains one of the candidates
@@ -69,8 +69,8 @@ func newValidator(c *CurrencyState, refresh *Refresh, now time.Time) *validator 
 	return v
 }
 
-// observedAt returns the time of a refresh. An operator's value always replaces the operator's previous one, even after
-// the clock was set back, and even if another node with a fast clock accepted the previous one.
+// observedAt returns the time of a refresh. For an operator's refresh it is never before the operator's previous one:
+// a new manual rate must replace the old one even if the clock was set back, or runs behind another node's clock.
 func (v *validator) observedAt(refresh *Refresh) time.Time {
 	at := refresh.ObservedAt
 	if refresh.By == "" {
@@ -110,12 +110,11 @@ func (v *validator) candidateOf(key QuoteKey) *candidate {
 	return nil
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, also after a
-// replay.
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// parseSide parses a side as written by a source. An empty text is null. A leading zero, as in 057.5, is an error,
-// because the source probably lost a digit.
+// parseSide parses a source's text for a side. An empty text is null. A leading zero, as in 057.5, is an error, because
+// the source has probably lost a digit.
 func parseSide(text string) (Decimal, error) {
 	switch {
 	case text == "":
@@ -143,8 +142,7 @@ func (v *validator) validate() *Refreshed {
 	return v.event()
 }
 
-// refuse refuses the candidate. It does nothing if the reason is "" or the candidate is already refused. (Reject is the
-// operator's command to remove an observation from quarantine.)
+// refuse refuses the candidate, unless the reason is "" or the candidate is already refused.
 func (c *candidate) refuse(reason Reason, detail string) {
 	if c.reason == "" {
 		c.reason, c.detail = reason, detail
@@ -169,8 +167,8 @@ func (c *candidate) defect() (Reason, string) {
 	return "", ""
 }
 
-// sameSides refuses equal sides of a commercial quote, because institutions trade with a margin. A reference quote may
-// have equal sides, unless its source always publishes different ones (SidesDiffer).
+// sameSides refuses equal buy and sell prices of a commercial quote, because institutions trade with a margin. The
+// prices of a reference rate may be equal, unless the source always publishes different ones (SidesDiffer).
 func (c *candidate) sameSides() (Reason, string) {
 	if (c.key.Kind == Commercial || c.plausible.SidesDiffer) && !c.buy.IsNull() && !c.sell.IsNull() && c.buy.Compare(c.sell) == 0 {
 		return SameSides, fmt.Sprintf("buy and sell are both %s: one of them was read twice", c.buy)
@@ -190,7 +188,7 @@ func (v *validator) outOfRange(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// side is one side of a quote. Buy is the price at which the institution buys.
+// side is one side of a quote: the price at which the institution buys, or the price at which it sells.
 type side struct {
 	name  Operation
 	value Decimal
@@ -224,7 +222,7 @@ func (v *validator) inFuture(c *candidate) (Reason, string) {
 	return "", ""
 }
 
-// outdated refuses a candidate whose effective date is before the source's newest quote's, for example from yesterday's
+// outdated refuses an effective date earlier than the one in the source's newest quote, for example from yesterday's
 // file. Exception: a source may correct an effective date that is still in the future.
 func (v *validator) outdated(c *candidate) (Reason, string) {
 	date, today := c.observation.EffectiveDate, DateOf(v.refresh.ObservedAt)
@@ -234,8 +232,8 @@ func (v *validator) outdated(c *candidate) (Reason, string) {
 	return Outdated, fmt.Sprintf("effective on %s, but the source gave %s before", date, c.last.EffectiveDate)
 }
 
-// futureTime returns the later of the refresh's ObservedAt and Slot if it is in the future, else zero. A recorded
-// future Slot (scheduled time) would make the engine ignore all of the source's scheduled refreshes before that time.
+// futureTime returns the later of the refresh's ObservedAt and Slot (scheduled time) if it is in the future, else zero.
+// If a future Slot got into the log, the source's scheduled refreshes would be ignored until that time.
 func (v *validator) futureTime() time.Time {
 	latest := v.refresh.ObservedAt
 	if v.refresh.Slot.After(latest) {
@@ -271,7 +269,7 @@ func (v *validator) checkAgreement() {
 	}
 }
 
-// checkCompleteness refuses a refresh marked Complete that lacks over half of the source's current quotes.
+// checkCompleteness refuses all candidates of a Complete refresh that lacks over half of the source's current quotes.
 func (v *validator) checkCompleteness() {
 	if !v.refresh.Complete {
 		return
@@ -300,7 +298,7 @@ func (v *validator) checkCompleteness() {
 	}
 }
 
-// report adds the refused candidates to a receipt, and counts the others.
+// report adds the refused candidates to a receipt, and counts the accepted ones. refresh is the index of the refresh.
 func (v *validator) report(receipt *Receipt, refresh int) {
 	receipt.Notices = append(receipt.Notices, v.notices...)
 	for i := range v.candidates {

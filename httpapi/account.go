@@ -47,7 +47,7 @@ type accountOperation struct {
 	answer func(a *accountAPI, ctx *fasthttp.RequestCtx, r *accountRequest) error
 }
 
-// accountRequest is the parsed request of an account operation. It shares no memory with the HTTP request.
+// accountRequest is a parsed account request. It shares no memory with the HTTP request.
 type accountRequest struct {
 	credential
 	id    string // id of an API key, from the path
@@ -95,13 +95,13 @@ func (p accountPath) allow() string {
 	return strings.Join(append(methods, fasthttp.MethodOptions), ", ")
 }
 
-// isAccountTarget reports whether a request is for an account operation. It runs on every request.
+// isAccountTarget reports whether a request target is below /v1/account.
 func isAccountTarget(target []byte) bool {
 	path, _ := splitTarget(target)
 	return len(path) >= len(accountPrefix) && string(path[:len(accountPrefix)]) == accountPrefix
 }
 
-// checkCredential checks only the kind and form of a credential. Config.Accounts looks up the account later.
+// checkCredential checks only the kind and the form of a credential; Config.Accounts checks later whether it is valid.
 func (op *accountOperation) checkCredential(c credential) error {
 	switch {
 	case op.credential == sessionToken && !c.present:
@@ -125,7 +125,7 @@ type contentError struct {
 
 const originMessage = "must be this server's own: account operations are not for pages of other sites"
 
-// foreignHeader returns the name of the header that reveals a request from another site's page, or "".
+// foreignHeader returns the name of the header which shows that a web page of another site sent the request, or "".
 func foreignHeader(header *fasthttp.RequestHeader) string {
 	origin := header.Peek(fasthttp.HeaderOrigin)
 	switch site := header.Peek("Sec-Fetch-Site"); {
@@ -142,8 +142,8 @@ func foreignHeader(header *fasthttp.RequestHeader) string {
 	return ""
 }
 
-// accountAPI answers the account operations. Danger: its methods must not branch on a secret or on the existence of an
-// account, because the response time would reveal it.
+// accountAPI answers the account operations. Danger: the methods must not branch on a secret or on the existence of an
+// account, because the response time would reveal them.
 type accountAPI struct {
 	*responder
 	params       params.Table
@@ -200,8 +200,8 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 	a.logAccount(ctx, op, "")
 }
 
-// wantsAccountBody reports whether the answer depends on the body: all earlier checks pass, and the operation takes
-// JSON.
+// wantsAccountBody reports whether the answer depends on the body: the operation takes JSON, and all checks before the
+// body pass.
 func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath) bool {
 	op := path.operation(string(ctx.Method()))
 	if op == nil || op.fields == nil || foreignHeader(&ctx.Request.Header) != "" || !isJSON(&ctx.Request.Header) {
@@ -218,8 +218,8 @@ func (a *accountAPI) wantsAccountBody(ctx *fasthttp.RequestCtx, path accountPath
 	return err == nil
 }
 
-// rejectContent answers 400, 413 or 415. With an invalid credential it answers 401 whatever the content is; for that it
-// looks up the account first.
+// rejectContent answers 400, 413 or 415. But first it checks the credential with Config.Accounts: an invalid credential
+// gets 401, whatever the content is.
 func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest, c *contentError) {
 	if op.credential != noCredential {
 		if _, err := a.windows(r); err != nil {
@@ -233,8 +233,8 @@ func (a *accountAPI) rejectContent(ctx *fasthttp.RequestCtx, op *accountOperatio
 	a.rejectWithDetails(ctx, c.code, c.message, c.details)
 }
 
-// failAccount answers with an error of an account operation. It logs only a 401, so that a flood of rejected requests
-// does not flood the log.
+// failAccount answers with an error of an account operation. It logs only a 401; otherwise clients could flood the log
+// with bad requests.
 func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation, err error) {
 	a.answerError(ctx, err)
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
@@ -242,8 +242,8 @@ func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation,
 	}
 }
 
-// rejectCrossSite answers 400 and returns true if a browser sent the request for another site's page. This is a second
-// protection: account operations do not read cookies, so such a page has no credential anyway.
+// rejectCrossSite answers 400 and returns true if a web page of another site sent the request. This is a second line of
+// defence: account operations do not read cookies, so such a request has no credential.
 func (a *accountAPI) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
 	foreign := foreignHeader(&ctx.Request.Header)
 	if foreign == "" {
@@ -334,14 +334,14 @@ func (a *accountAPI) windows(r *accountRequest) (account.QuotaResult, error) {
 	return a.config.Accounts.Usage(r.digest)
 }
 
-// writeAccount answers with an uncompressed body. If a body contained a secret and an attacker's text, its compressed
-// length would reveal the secret.
+// writeAccount answers with an uncompressed body. (If a body contained a secret and an attacker's text, the compressed
+// length would reveal the secret.)
 func (a *accountAPI) writeAccount(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.SetStatusCode(status)
 	ctx.Response.SetBodyRaw(body)
 }
 
-// logAccount logs an operation without the values in the request. denyCode is the error's code, or "" after success.
+// logAccount logs an account request without its values. denyCode is the code of the error, or "" after success.
 func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, denyCode engine.Code) {
 	a.config.Logger.LogAttrs(context.Background(), slog.LevelInfo, "account operation",
 		slog.String("requestId", string(a.idOf(ctx))), slog.String("operation", op.method+" "+op.pattern),
@@ -352,7 +352,7 @@ func (a *accountAPI) logAccount(ctx *fasthttp.RequestCtx, op *accountOperation, 
 // readAccount parses the URL and the body of an account request into r. The error reports all problems at once.
 func (a *accountAPI) readAccount(ctx *fasthttp.RequestCtx, op *accountOperation, r *accountRequest) *contentError {
 	body := ctx.Request.Body()
-	length := max(len(body), ctx.Request.Header.ContentLength()) // of a body that is not read; see answerExpectation
+	length := max(len(body), ctx.Request.Header.ContentLength()) // answerExpectation calls serve before the body is read
 	switch {
 	case length > accountBodyMax:
 		return &contentError{code: engine.CodePayloadTooLarge, message: bodyLong}
@@ -418,7 +418,7 @@ func appendKey(dst []byte, key *account.KeyRecord) []byte {
 	return encode.Time(dst, "lastUsedAt", key.LastUsed)
 }
 
-// appendUsage appends a quota window as JSON. resetAt is rounded up to whole seconds, as in the rate-limit headers.
+// appendUsage appends a quota window as JSON, with resetAt rounded up to whole seconds as in the rate-limit headers.
 func appendUsage(dst []byte, name string, w account.Window) []byte {
 	dst = append(encode.Name(dst, name), '{')
 	dst = encode.Int(dst, "limit", int64(w.Limit))
@@ -432,7 +432,7 @@ const (
 	bearerScheme = "bearer"
 )
 
-// bearerText returns the text after "Bearer" and spaces in an Authorization header, or false for another scheme.
+// bearerText returns the text after "Bearer" and spaces in the value of Authorization, or false for another scheme.
 func bearerText(line []byte) ([]byte, bool) {
 	if len(line) <= len(bearerScheme) || line[len(bearerScheme)] != ' ' || !fields.EqualFold(line[:len(bearerScheme)], bearerScheme) {
 		return nil, false
@@ -442,12 +442,12 @@ func bearerText(line []byte) ([]byte, bool) {
 
 // credential is the credential of an account request: a session token or an API key.
 type credential struct {
-	digest     account.Digest // valid if wellFormed
-	isKey      bool
-	present    bool // the request has an Authorization header
-	wellFormed bool // the header has the form of a session token or a key
+	digest     account.Digest // set if wellFormed
+	isKey      bool           // an API key
+	present    bool           // the request has an Authorization header
+	wellFormed bool           // the header has the form of a session token or a key
 }
 
-// forwardedFor is the only header with a client address that is read, and only from a trusted proxy. Forwarded and
-// X-Real-IP are ignored: a proxy that does not overwrite them passes on the client's own values.
+// forwardedFor is the only header from which a client address is read, and only if a trusted proxy sent it. Forwarded
+// and X-Real-IP are ignored, because many proxies pass on the values that the client has set.
 const forwardedFor = "X-Forwarded-For"

@@ -63,8 +63,8 @@ func isJSON(header *fasthttp.RequestHeader) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody parses a body into r. It returns false if the body is not exactly one JSON object. Names are case-sensitive.
-// Unknown and repeated fields are problems. Problems do not contain values of the body.
+// readBody parses a body into r. It returns false if the body is not exactly one JSON object. Field names are
+// case-sensitive; unknown and repeated fields are problems. The problems contain no values of the body.
 func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []params.Problem, ok bool) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
@@ -93,7 +93,7 @@ func readBody(body []byte, fields []bodyField, r *accountRequest) (problems []pa
 	return problems, true
 }
 
-// readField parses one field into r. It returns nil for a valid field, and for an unknown name reported before.
+// readField parses one field into r. It returns nil for a valid field, and for a repeated unknown name.
 func readField(fields []bodyField, name string, value json.RawMessage, seen map[string]int, r *accountRequest) *params.Problem {
 	index := seen[name]
 	seen[name]++
@@ -115,7 +115,7 @@ func readField(fields []bodyField, name string, value json.RawMessage, seen map[
 	return nil
 }
 
-// problemBodyKey is the message for a field that looks like a credential.
+// problemBodyKey is the message for a field whose name looks like that of a credential.
 const problemBodyKey = "is not known: keys and session tokens go in the Authorization header, as 'Bearer KEY', and never in a body"
 
 func fieldNames(fields []bodyField) string {

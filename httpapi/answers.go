@@ -8,8 +8,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// The append functions write objects of the API (rate, institution, ...) as JSON. They write all fields, in the order
-// of the API specification (contract/openapi.yaml). A field without a value is null, never missing.
+// The append functions append objects of the API (rate, institution, ...) as JSON, with all fields in the order of the
+// API specification (contract/openapi.yaml). A field without a value is null, never missing.
 
 func appendRates(dst []byte, rates []*engine.Rate) []byte {
 	dst = append(dst, '[')
@@ -43,8 +43,7 @@ func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
 	return append(dst, '}')
 }
 
-// appendInstitution appends the fields common to the list of institutions and the response for one institution. It does
-// not append the closing brace.
+// appendInstitution appends an institution without the closing brace, so that callers can append more fields.
 func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	dst = append(dst, '{')
 	dst = encode.Field(dst, "id", i.ID)
@@ -67,7 +66,8 @@ func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
 	return append(dst, '}')
 }
 
-// appendMeta appends the field meta of a list. It returns the new slice and the offset of generatedAt's value in it.
+// appendMeta appends the field meta of a list. It returns the extended slice and the offset in it of generatedAt's
+// value.
 func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))

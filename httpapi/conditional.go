@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// maxAgeSeconds is the maximum max-age of a response, and staleSecondsMax its maximum stale-while-revalidate.
+	// maxAgeSeconds is the maximum max-age of a response, and staleSecondsMax the maximum stale-while-revalidate.
 	maxAgeSeconds   = 60
 	staleSecondsMax = 60
 )
 
-// cacheControl lists Cache-Control header lines. The index is the time in seconds during which the response cannot
-// change.
+// cacheControl lists Cache-Control header lines, by the number of seconds during which the response cannot change.
 type cacheControl [maxAgeSeconds + staleSecondsMax + 1][]byte
 
-// currentSecond holds values common to all requests of the current second.
+// currentSecond contains values common to all requests in the current second.
 type currentSecond struct {
 	rendered.Second
 	date  []byte // in the format of the Date header
@@ -31,7 +30,7 @@ type currentSecond struct {
 	nextChange int64
 }
 
-// requestTime is the time of a request's answer.
+// requestTime is the time at which a request is answered.
 type requestTime struct {
 	nanos int64 // Unix time in nanoseconds
 	*currentSecond
@@ -47,7 +46,7 @@ func newCurrentSecond(now time.Time) *currentSecond {
 	return m
 }
 
-// newCacheControl returns the header lines. shared means that responses are the same for all callers. A cache in front
+// newCacheControl returns the header lines. shared means that responses are the same for all callers: a cache in front
 // of the node may then store them, and may serve them while it revalidates (stale-while-revalidate).
 func newCacheControl(shared bool) (lines cacheControl) {
 	for seconds := range lines {
@@ -60,9 +59,8 @@ func newCacheControl(shared bool) (lines cacheControl) {
 	return lines
 }
 
-// unchangedFor returns the number of seconds during which a response cannot change, as an index of cacheControl.
-// changesAt is the next expiry of a rate in the response, or zero. The result is rounded down, so that no cache uses
-// the response after changesAt or nextChange.
+// unchangedFor returns the number of seconds until changesAt or nextChange, whichever is earlier, rounded down. The
+// result is an index of cacheControl. changesAt is the next expiry of a rate in the response, or zero.
 func (now requestTime) unchangedFor(changesAt time.Time) int {
 	nextChange := now.nextChange
 	if !changesAt.IsZero() {

@@ -12,23 +12,23 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// conversionTemplate is the body of a convert response without the amounts. The rest is the same for every amount, so
-// appendBody only copies text and multiplies once for each rate.
+// conversionTemplate is the body of a response of /v1/convert without the amounts. appendBody inserts the amounts: it
+// copies text, and multiplies once for each rate.
 type conversionTemplate struct {
-	tag         []byte // ETag of text
+	tag         []byte // ETag of text, without the value of generatedAt
 	text        []byte // the body without the amounts
 	items       []amountOffsets
-	generatedAt int // offset in text of the value of generatedAt, the time of the response
-	packed      [packedSlots]atomic.Pointer[packedConversion]
+	generatedAt int                                           // offset in text of the value of generatedAt, the time of the response
+	packed      [packedSlots]atomic.Pointer[packedConversion] // a hash table by holes
 }
 
-// packedSlots is the number of kept compressed templates, one for each combination of amount lengths. A power of two.
+// packedSlots is the maximum number of cached packedConversions of a template. It is a power of two.
 const packedSlots = 16
 
-// packedConversion is a template compressed for amounts of certain lengths.
+// packedConversion is a template compressed for amounts that have certain lengths.
 type packedConversion struct {
-	holes []rendered.Span
-	holed *rendered.Holed
+	holes []rendered.Span // where the amounts and generatedAt are in the body
+	holed *rendered.Holed // the body compressed without them
 }
 
 // appendPacked appends the compressed body to dst. body and holes are results of appendBody.
@@ -46,7 +46,7 @@ func (t *conversionTemplate) appendPacked(dst, body []byte, holes []rendered.Spa
 	return p.holed.Append(dst, body, holes)
 }
 
-// amountOffsets are the offsets in conversionTemplate.text at which the amounts of one item are inserted.
+// amountOffsets are the offsets in conversionTemplate.text at which the two amounts of one item are inserted.
 type amountOffsets struct{ foreignAmount, amountDOP int }
 
 func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
@@ -76,7 +76,8 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 	return t
 }
 
-// appendBody appends the body for the amount of q, generated at now. items must be the rates of the template.
+// appendBody appends the body for the amount of q and the time now. items must be the rates of the template. It also
+// appends the positions of the inserted texts in dst to holes.
 func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime, holes *[]rendered.Span) []byte {
 	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
@@ -113,8 +114,8 @@ func operationIndex(operation engine.Operation) int {
 // rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
 
-// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Several paths can share a page, but only
-// the body of /v1/rates/best includes the parameter operation (buy or sell).
+// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Requests for several API paths can share
+// a page; only the body of /v1/rates/best depends on the parameter operation (buy or sell).
 type pageMemo struct {
 	renderings  [formCount]atomic.Pointer[rendered.Body]
 	conversions [operationCount]atomic.Pointer[conversionTemplate]

@@ -13,42 +13,45 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// The express path answers nearly all requests for data: plain GETs (conn.PlainGet) with a 200 or 304. It runs in the
-// connection's Read, before the HTTP library (fasthttp) sees the bytes:
+// The express path answers nearly all requests for data: plain GETs (conn.PlainGet) with a 200 or 304. It runs inside
+// conn.Conn.Read, before the HTTP library gets the bytes:
 //
-//	bytes ─ conn.ParsePlainGet ─ params ─ admitter ─ page of the service ─ head and body in one write
+//	bytes → conn.ParsePlainGet → Config.Admitter → params → page of Config.Service → head and body in one write
 //
-// It either answers a request or leaves it to the ordinary path (serve in server.go), where the HTTP library reads the
-// same bytes. After a call of the admitter or a panic, it also leaves the request's state (conn.Conn.User), so that the
-// ordinary path charges the caller only once and reports one panic as one 500. The express path therefore produces no
-// errors itself. Its responses differ from the ordinary ones only in request id and date (express_test.go): it takes
-// the date from Config.Clock, the HTTP library from the system.
+// The express path never sends an error. If the response would not be a 200 or 304, it leaves the request to the
+// ordinary path (Server.serve), and the HTTP library reads the same bytes. If the express path has called the admitter
+// or has panicked, it also leaves the state of the request in conn.Conn.User. The ordinary path then does not charge
+// the caller a second time, and answers 500 after the panic.
+//
+// The responses of both paths differ only in the request id and the date (express_test.go). The express path takes the
+// date from Config.Clock, the HTTP library from the system.
 
 const (
-	// oneWriteBytesMax is the maximum length of a body that is copied behind its head, to send both in one write.
+	// oneWriteBytesMax is the maximum length of a body that is copied after the head, to send both in one write.
 	oneWriteBytesMax = 12 << 10
-	// writeBytesMax limits the buffer of responses to pipelined requests. A longer buffer is written at once.
+	// writeBytesMax is the length from which buffered responses to pipelined requests are written.
 	writeBytesMax = 32 << 10
 )
 
-// expressPanic is a panic of the express path, with its stack. The ordinary path repeats the panic.
+// expressPanic is a panic on the express path, with the stack. The ordinary path panics again with it.
 type expressPanic struct {
 	cause any
 	stack []byte
 }
 
-// repanic repeats a panic of the express path at the same step of the request: before or after its admission.
+// repanic repeats a panic of the express path. It is called at two steps, before and after the admission of the
+// request.
 func (a *requestState) repanic() {
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
 }
 
-// express answers the requests at the beginning of the read bytes, and returns their length. See conn.Express.
+// express implements conn.Express.
 func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
 	a := d.newRequestState(c)
 	out := a.out[:0]
-	leaves := false // leaves the state to the ordinary path
+	leaves := false // the ordinary path gets a
 	for used < len(read) && err == nil && d.load.draining.Load() == nil {
 		get, isPlain := conn.ParsePlainGet(read[used:])
 		if !isPlain {
@@ -89,13 +92,13 @@ func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
 		d.requestStates.Put(a)
 	}
 	if used == len(read) {
-		runtime.Gosched() // the next request has hardly arrived yet, and an early read would waste a system call
+		runtime.Gosched() // the next request has probably not arrived yet, and reading too early wastes a system call
 	}
 	return used, err
 }
 
-// answered sets a.response for a request. It returns false if the response would be an error. After a panic it also
-// sets a.panicked.
+// answered sets a.response for a request. It returns false if the response would be an error, or after a panic, which
+// it stores in a.panicked.
 func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -13,24 +13,21 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// setHeaderLines sets all header lines of a 200 or 304 of a data operation at once. (Data operations are all of /v1
-// except /v1/account.) Setting a dozen headers one by one would take longer than the rest of the request: for each
-// header the HTTP library (fasthttp) searches the headers already set, checks the value, and copies name and value
-// twice.
-//
-// Danger: the HTTP library does not check header names. A name can therefore contain whole lines, which must not
-// contain text from a request.
+// All header lines of a 200 or 304 with data are set at once. Setting a dozen headers one by one would take longer than
+// the rest of the request: for each header the HTTP library (fasthttp) searches the headers already set, checks the
+// value, and copies name and value twice. So setHeaderLines sets a single header, whose name contains all the lines
+// except the last value. The library does not check header names. Danger: the lines must not contain text from a
+// request.
 
-// headBufferBytes is the size of the stack buffer for header lines. A longer head is allocated, but only a long
-// KeysLink causes that.
+// headBufferBytes is the size of the stack buffer for header lines. Only a long Config.KeysLink needs more.
 const headBufferBytes = 1536
 
-// constantHeaders are header lines that all responses of a kind share, without Content-Type.
+// constantHeaders are the header lines that all responses of a kind share.
 type constantHeaders struct {
-	withBody    []byte // of a 200 with data
+	withBody    []byte // of a 200 with data; only these include Content-Type
 	withoutBody []byte // of a 304
 	errors      []byte // of errors, and of other responses without data
-	accounts    []byte // of account operations: other origins' web pages must not read the response
+	accounts    []byte // of account operations: web pages of other origins must not read the response
 }
 
 func newConstantHeaders(hasAdmitter bool) (c constantHeaders) {
@@ -71,7 +68,7 @@ type requestState struct {
 	requestScratch
 }
 
-// requestData is the part cleared by begin: clearing it in place takes a hundred instructions less than a new state.
+// requestData is the part that begin clears. Clearing takes a hundred instructions less than allocating a new state.
 type requestData struct {
 	conn.HeadInfo
 	conn           *conn.Conn // nil if the connection was not accepted by a conn.Listener, as in some tests
@@ -80,25 +77,25 @@ type requestData struct {
 	query          params.Query
 	response       dataResponse
 	admitDone      bool // admit was called
-	asked          bool // Config.Admitter was asked
+	asked          bool // admit called Config.Admitter
 	admission      account.Admission
 	panicked       *expressPanic // the express path panicked
 	admitErr       error         // from Config.Admitter
 	limitsEnforced bool          // quotas apply: the response needs rate-limit headers for admission
-	isShared       bool          // the response is the same for all callers, so caches may share it
-	keyIgnored     bool          // the request's key is not usable, so it counts as anonymous
+	isShared       bool          // the response is the same for all callers, so a shared cache may store it
+	keyIgnored     bool          // the key is not usable, so the request counts as anonymous
 	headWritten    bool          // writeHead was called
 	route          routeID       // for the counters
-	id             RequestID     // set by appendHead; other responses have the id only in their header
+	id             RequestID     // set by appendHead; for other responses idOf returns the id
 }
 
-// requestScratch is the part reused by the next request. sync.Pool usually keeps a requestState on one processor.
+// requestScratch is the part that the next request reuses: buffers.
 type requestScratch struct {
-	out    []byte          // buffer for responses of the express path
-	etag   []byte          // buffer for the ETag of a conversion in the express path
-	body   []byte          // buffer for the body of a conversion in the express path
-	holes  []rendered.Span // buffer for the holes of a conversion
-	packed []byte          // buffer for the compressed body
+	out    []byte          // responses of the express path
+	etag   []byte          // ETag of a conversion
+	body   []byte          // body of a conversion
+	holes  []rendered.Span // the parts of body that differ between conversions: amounts and generatedAt
+	packed []byte          // compressed body of a conversion
 }
 
 // setCaller sets the caller from its address and the value of its Authorization header (nil without one). The caller
@@ -124,28 +121,28 @@ const (
 	headerRequestID      = "X-Request-Id"
 	contentTypeJSON      = "application/json; charset=utf-8"
 	headerResourcePolicy = "Cross-Origin-Resource-Policy"
-	// keyIgnoredLine is the header line of a response to an unusable API key before keys are required. Such a request
-	// is answered as an anonymous one.
+	// keyIgnoredLine is a header line of the response to a request with an unusable API key, while keys are not
+	// required. Such a request counts as anonymous.
 	keyIgnoredLine = "X-Key-Status: ignored\r\n"
 	noStore        = "no-store"
 	methodsAllowed = "GET, HEAD, OPTIONS"
-	// contentPolicy forbids a browser that shows a response as a page to execute or load anything in it.
+	// contentPolicy keeps a browser from executing or loading anything if it shows a response as a web page.
 	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	// exposedHeaders are the response headers that other origins' web pages may read.
+	// exposedHeaders are the response headers that web pages of other origins may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
 	// preflightSeconds is how long a browser may cache the response to OPTIONS.
 	preflightSeconds = "86400"
-	// preflightHeaders are the request headers that other origins' web pages may set. Browser libraries set some of
-	// them on a GET; they are harmless.
+	// preflightHeaders are the request headers that web pages of other origins may set. Libraries for browsers set some
+	// of these headers on a GET; they are harmless.
 	preflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
 	// preflightHeadersWithAuth replaces preflightHeaders if Config.AllowAuthorizationHeader is set.
 	preflightHeadersWithAuth = preflightHeaders + ", Authorization"
 )
 
-// templateLines returns the headers common to all responses of the API, except Content-Type and X-Request-Id. The
-// values are those of an error. hasAdmitter means that API keys are checked. Responses then depend on the key, so Vary
-// names Authorization.
+// templateLines returns the headers common to all responses of the API, except Content-Type and X-Request-Id, with the
+// values for an error response. hasAdmitter means that API keys are checked; then the response depends on the key, and
+// Vary includes Authorization.
 func templateLines(hasAdmitter bool) [][2]string {
 	vary := fasthttp.HeaderAcceptEncoding
 	if hasAdmitter {

@@ -31,7 +31,7 @@ const (
 	drainingText   = "The node was asked to stop and answers its last requests; send new ones elsewhere."
 )
 
-// serverLoad is the state behind the server's own health conditions. It is safe for concurrent use.
+// serverLoad is the state from which the server's own health conditions are made. It is safe for concurrent use.
 type serverLoad struct {
 	clock     func() time.Time
 	conns     *conn.Counts
@@ -66,7 +66,7 @@ func (s *serverLoad) connectionsCondition() engine.Condition {
 	now := s.clock()
 	if since, on := s.shortage.Since(now); on {
 		if !canOpenFile() {
-			s.shortage.ReportSince(since, now) // otherwise the fault would end when no client connects
+			s.shortage.ReportSince(since, now) // otherwise the fault would end if no client tried to connect
 		}
 		return engine.Condition{Name: "connections", State: "short", Since: since, Detail: shortageText}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// A data operation answers requests for currencies, institutions or rates. It gets a page of results from
-// Config.Service and returns the encoded page. Only convert differs, because its body depends on the amount.
+// A data operation gets a page of results (currencies, institutions or rates) from Config.Service and returns the
+// encoded page. Only convert differs, because the body depends on the amount.
 
 // dataResponse is a 200 or 304 with data.
 type dataResponse struct {
@@ -34,8 +34,8 @@ func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
 	return r.status == fasthttp.StatusOK
 }
 
-// renderedPage returns a page in the encoded form f. kept is the page's field Rendered. If kept lacks this form,
-// renderedPage calls body and stores the result.
+// renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If the form is not stored
+// there yet, renderedPage calls body and stores the result.
 func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Body {
 	form := &memoOf(kept).renderings[f]
 	r := form.Load()
@@ -46,7 +46,7 @@ func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() r
 	return r
 }
 
-// dataAPI answers the data operations: it admits a request, reads its parameters, and returns a page of results.
+// dataAPI answers the data operations.
 type dataAPI struct {
 	*responder
 	params     params.Table
@@ -77,8 +77,8 @@ func (d *dataAPI) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	d.admitAndAnswer(ctx, r, a)
 }
 
-// admitAndAnswer authenticates a request for a data operation, charges it (counts it against the quota), checks the
-// limits and answers it. finishAdmission refunds the charge after a 5xx.
+// admitAndAnswer authenticates a request for a data operation, charges the caller, checks the limits and answers the
+// request. finishAdmission refunds the charge after a 5xx.
 func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 	if !a.admitDone {
 		a.repanic()
@@ -102,8 +102,8 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 }
 
-// admit asks Config.Admitter to admit a.caller if limits are enforced or API keys are required. It sets a.now unless
-// the admitter returns an error.
+// admit calls Config.Admitter for a.caller, if limits are enforced or API keys are required. It sets a.now, unless the
+// admitter returns an error.
 func (d *dataAPI) admit(a *requestState) {
 	admitter := d.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
@@ -125,7 +125,7 @@ func (d *dataAPI) admit(a *requestState) {
 	}
 }
 
-// countAdmission counts the result of admit.
+// countAdmission counts the result of admit in the metrics.
 func (d *dataAPI) countAdmission(a *requestState) {
 	switch {
 	case a.admitErr != nil:
@@ -180,7 +180,7 @@ func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState
 		d.answerError(ctx, err)
 		return
 	case r.page == nil:
-		ctx.Response.SetBody(a.response.body) // a copy, because the next request reuses its buffer
+		ctx.Response.SetBody(a.response.body) // a copy, because the next request reuses a.body
 	default:
 		ctx.Response.SetBodyRaw(a.response.body)
 	}
@@ -189,7 +189,8 @@ func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState
 }
 
 // respond sets a.response for an admitted request. It returns the problems of the parameters, or an error of the
-// service. path and text are the encoded path and the query. ifNoneMatch lists the values of If-None-Match.
+// service. path and text are the path and the query of the URL, still percent-encoded. ifNoneMatch lists the values of
+// If-None-Match.
 func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMatch [][]byte, acceptsGzip bool) (problems []params.Problem, err error) {
 	problems = d.params.Read(&a.query, r.operation, path, text, params.Options{
 		Catalogue: d.config.Catalogue, Today: a.now.today, AllowUnknown: d.config.AllowUnknownParameters,
@@ -212,8 +213,7 @@ func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMa
 	return nil, nil
 }
 
-// rejectParameters answers 400, or 503 if the operation is not ready yet. With valid parameters the operation itself
-// answers the 503.
+// rejectParameters answers 400, or 503 if the operation is not ready yet.
 func (d *dataAPI) rejectParameters(ctx *fasthttp.RequestCtx, r *route, problems []params.Problem) {
 	if err := d.notReadyError(r); err != nil {
 		d.answerError(ctx, err)

@@ -26,8 +26,8 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// responder contains the code common to all responses: request ids, times, heads, errors, notices. It is safe for
-// concurrent use.
+// responder contains the code common to all responses: request ids, times, heads and errors. It is safe for concurrent
+// use.
 type responder struct {
 	config                        Config // with the defaults filled in
 	proxies                       fields.TrustedProxies
@@ -37,7 +37,7 @@ type responder struct {
 	conns                         *conn.Counts
 	constantHeaders               constantHeaders
 	privateCaching, sharedCaching cacheControl
-	blank                         fasthttp.ResponseHeader // with a Harness: without the Date of the HTTP library
+	blank                         fasthttp.ResponseHeader // an empty header; with a Harness also without Date
 	blankOnce                     sync.Once
 	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
@@ -76,8 +76,8 @@ func (w *responder) requestTimeAt(now time.Time) requestTime {
 	return requestTime{now.UnixNano(), m}
 }
 
-// startResponse sets the request id and the common headers of a response. Repeated calls do nothing. It is not for the
-// 200 and 304 responses of data operations, whose headers writeHead sets.
+// startResponse sets the request id and the common headers of a response. Repeated calls do nothing. For the 200 and
+// 304 responses of data operations, call writeHead instead.
 func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	if w.idOf(ctx) != nil {
 		return
@@ -105,7 +105,7 @@ func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
 	w.startResponse(ctx)
 }
 
-// setHeaderLines is like the function setHeaderLines. With a Harness it also adds the Date header.
+// setHeaderLines calls the function setHeaderLines. With a Harness it also adds the Date header.
 func (w *responder) setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	if w.config.Harness != nil {
 		lines = appendHeaderLine(slices.Clone(lines), fasthttp.HeaderDate, fasthttp.AppendHTTPDate(nil, w.config.Clock()))
@@ -119,7 +119,7 @@ func (w *responder) idOf(ctx *fasthttp.RequestCtx) []byte {
 }
 
 // answerError answers with an error of Config.Service, Config.Accounts or Config.Admitter. An unknown code becomes a
-// 500. The cause is logged, but not sent.
+// 500. The cause of the error is logged, but not sent.
 func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 	w.startResponse(ctx)
 	var named *engine.Error
@@ -152,7 +152,7 @@ func (w *responder) reject(ctx *fasthttp.RequestCtx, code engine.Code, message s
 	w.rejectWithDetails(ctx, code, message, nil)
 }
 
-// rejectWithDetails answers with an API error. It panics if the code is not in codes.
+// rejectWithDetails answers with an API error. It panics if the code is not in statuses.
 func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code, message string, details []params.Problem) {
 	answered, known := encode.Status(code)
 	if !known {
@@ -260,8 +260,8 @@ func (w *responder) appendHead(lines []byte, a *requestState) []byte {
 	return append(lines, w.deprecationLines()...)
 }
 
-// appendLimits appends the rate-limit header lines. They describe the tighter of the two quota windows, day and
-// minute. A request with an unusable key also gets X-Key-Status.
+// appendLimits appends the rate-limit header lines for one of the two quota windows, day and minute: the one with less
+// left. After a request with an unusable key it also appends X-Key-Status.
 func (w *responder) appendLimits(dst []byte, a *requestState) []byte {
 	if a.keyIgnored {
 		dst = append(dst, keyIgnoredLine...)
@@ -281,8 +281,8 @@ func epochSeconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// deprecationLines returns header lines that announce the end of anonymous access. It returns nil without an
-// announcement and after the end.
+// deprecationLines returns the header lines that announce the end of anonymous access. It returns nil if there is no
+// announcement, and after the end.
 func (w *responder) deprecationLines() []byte {
 	if w.config.Admitter == nil {
 		return nil
@@ -309,9 +309,9 @@ func (w *responder) newDeprecationLines(policy account.KeyPolicy) (lines []byte)
 	return lines
 }
 
-// clientAddress returns the peer's address. For a trusted proxy it returns the client's address from X-Forwarded-For.
-// The address has no zone, and an IPv4-mapped IPv6 address becomes IPv4. Without a peer's address the result is the
-// zero Addr.
+// clientAddress returns the address of the peer or, if the peer is a trusted proxy, the client's address from
+// X-Forwarded-For. The address has no zone, and an IPv4-mapped IPv6 address becomes IPv4. If the peer's address is
+// unknown, the result is the zero Addr.
 func (w *responder) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	var peer netip.Addr
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
@@ -325,7 +325,7 @@ func (w *responder) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	return w.proxies.ClientAddress(peer, ctx.Request.Header.PeekAll(forwardedFor))
 }
 
-// accessRecord returns the record of a response. began is the time at which the request was complete; zero if never.
+// accessRecord returns the record of a response. began is the time at which the whole request had been read, or zero.
 func (w *responder) accessRecord(a *requestState, began time.Time, method string, status, length int, client netip.Addr) AccessRecord {
 	now := w.config.Clock()
 	if began.IsZero() {
@@ -337,8 +337,7 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 	}
 }
 
-// deprecationNotice caches the header lines that announce the end of anonymous access (when each request needs an API
-// key). keyPolicy has the times.
+// deprecationNotice caches the result of deprecationLines for a key policy.
 type deprecationNotice struct {
 	keyPolicy account.KeyPolicy
 	lines     []byte // Deprecation, Sunset and, if there is a page to link to, Link
@@ -371,7 +370,7 @@ func mix(x uint64) uint64 {
 // address.
 type AccessRecord struct {
 	RequestID string
-	At        time.Time // when the request was complete
+	At        time.Time // when the whole request had been read
 	Route     string    // as in the metrics
 	Method    string    // as in the metrics
 	Status    int

@@ -15,10 +15,11 @@ import (
 type route struct {
 	pattern   string
 	operation params.Operation
-	// page returns the body, and the next expiry of a rate in it or zero (engine.Page.ChangesAt). nil: convert.
+	// page returns the body, and the next expiry of a rate in the body or zero (engine.Page.ChangesAt). For convert,
+	// page is nil.
 	page func(d *dataAPI, q *params.Query, now requestTime) (*rendered.Body, time.Time, error)
-	// fromCatalogue means that the operation needs only the catalogue (currencies and institutions). It is ready before
-	// rates are loaded.
+	// fromCatalogue means that the operation needs only the catalogue (currencies and institutions), so it is ready
+	// before rates are loaded.
 	fromCatalogue bool
 	id            routeID // set by newDataAPI
 }
@@ -39,8 +40,8 @@ func routes() []route {
 	}
 }
 
-// Routes returns method and path of every operation, such as "GET /v1/rates/best", and of the health endpoints. GET
-// includes HEAD, and every path has OPTIONS. A final {id} stands for any segment.
+// Routes returns the method and path of every operation, such as "GET /v1/rates/best", and of the health endpoints. GET
+// includes HEAD, and every path also accepts OPTIONS. A final {id} stands for any path segment.
 func Routes() []string {
 	var all []string
 	for _, r := range routes() {
@@ -63,7 +64,7 @@ const (
 	routeSite                     // pages and documents
 )
 
-// routeNames returns the values of the label route.
+// routeNames returns the values of the label "route" in the metrics, by routeID.
 func routeNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
@@ -77,7 +78,7 @@ func routeNames() []string {
 	return append(names, livezPath, healthzPath, readyzPath)
 }
 
-// routeIDs returns the routes by name.
+// routeIDs is the inverse of routeNames.
 func routeIDs() map[string]routeID {
 	ids := map[string]routeID{}
 	for i, name := range routeNames() {
@@ -92,7 +93,7 @@ type endpoint struct {
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
 }
 
-// byPath returns the entry of a path. The keys are patterns, in which {id} as the last segment stands for any segment.
+// byPath returns the entry for a path. The keys of entries are patterns, in which a final {id} stands for any segment.
 func byPath[T any](entries map[string]T, path []byte) (found T, ok bool) {
 	if found, ok = entries[string(path)]; ok {
 		return found, true

@@ -24,14 +24,14 @@ import (
 
 // Config configures a Server. Service, Catalogue, Clock and RequestID are required; all other fields may be zero.
 type Config struct {
-	// Service answers the data operations: all of /v1 except /v1/account. Danger: its pages store their encoded bodies,
-	// FeeNotice included, so servers with a common Service must have the same FeeNotice.
+	// Service answers the data operations: all of /v1 except /v1/account. Danger: the pages of the Service cache
+	// encoded bodies that contain FeeNotice, so all servers with the same Service must have the same FeeNotice.
 	Service engine.Service
 	// Catalogue lists the known currency codes and institution ids, to parse them without allocation.
 	Catalogue *engine.Catalogue
 	// Clock returns the present time.
 	Clock func() time.Time
-	// RequestID returns the id of a new request: a valid header value. It must be safe for concurrent use. See
+	// RequestID returns a new request id, which must be a valid header value. It must be safe for concurrent use. See
 	// RequestIDs.
 	RequestID func() RequestID
 	// Admitter checks API keys and quotas of requests for data operations. nil: no keys and no limits.
@@ -41,20 +41,19 @@ type Config struct {
 	// TrustedProxies are networks of proxies with a trusted X-Forwarded-For. Danger: any host in these networks can
 	// claim any client address, and so use another client's quota.
 	TrustedProxies []netip.Prefix
-	// KeysLink is the URL of the page about the end of anonymous access. Responses link to it from the announcement
-	// until the end. "" means no link.
+	// KeysLink is the URL of a web page about the end of anonymous access (requests without an API key). Responses link
+	// to it between the announcement and the end. "" means no link.
 	KeysLink string
 	// FeeNotice is the notice about fees in each conversion; "" means engine.FeeNotice.
 	FeeNotice string
 	// AllowUnknownParameters ignores unknown query parameters instead of rejecting them. A request with an API key in
 	// the URL is still rejected, so that its developer notices.
 	AllowUnknownParameters bool
-	// AllowAuthorizationHeader lets pages of other origins send Authorization. By default they can't, because API keys
-	// should not be in pages.
+	// AllowAuthorizationHeader lets web pages of other origins send Authorization. By default they can't, because API
+	// keys should not be in web pages.
 	AllowAuthorizationHeader bool
 	// Logger logs panics and internal errors with their request id, but no header, path or query. It may be nil.
 	Logger *slog.Logger
-	// Limits are the limits of a connection and of all connections.
 	Limits Limits
 	// Health returns the health conditions of the rest of the node, for /readyz. It may be nil.
 	Health engine.Health
@@ -71,20 +70,20 @@ type Config struct {
 
 // Limits are limits for clients. A zero field means the default.
 type Limits struct {
-	// ReadTimeout is the time for a whole request, from its first byte. Default: 5 s. It also limits how long Shutdown
-	// waits for an incomplete request.
+	// ReadTimeout is the maximum time to receive a request, from its first byte. Default: 5 s. Shutdown waits no longer
+	// than this for an incomplete request.
 	ReadTimeout time.Duration
-	// WriteTimeout is the time for a whole response. Default: 5 s.
+	// WriteTimeout is the maximum time to send a response. Default: 5 s.
 	WriteTimeout time.Duration
-	// IdleTimeout is the time between two requests on a connection. Default: 60 s.
+	// IdleTimeout is the maximum time between two requests on a connection. Default: 60 s.
 	IdleTimeout time.Duration
 	// HeaderBytesMax is the maximum size of request line and headers; a longer head gets 431. Default: 4 KiB. Each
 	// connection keeps a buffer of this size, even while idle.
 	HeaderBytesMax int
 	// BodyBytesMax is the maximum size of a request body; a longer body gets 413. Default: 4 KiB.
 	BodyBytesMax int
-	// ConnsMax is the maximum number of open connections. Default: 16,384. Above it, a new connection replaces an idle
-	// one: the one with the oldest last request that counted against a quota. While all are busy, new ones wait.
+	// ConnsMax is the maximum number of open connections. Default: 16,384. At the maximum, a new connection replaces
+	// the idle connection whose last charged request is oldest. If all connections are busy, new ones wait.
 	ConnsMax int
 	// ConnsPerClient is the maximum number of connections of a client (an IPv4 address or an IPv6 /64). Default: 128,
 	// but at most a fifth of ConnsMax. Negative means no limit. Config.TrustedProxies have no limit.
@@ -156,9 +155,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is the maximum size of a request body buffer that the HTTP library (fasthttp) reuses, a global
-// setting of the library. Typical bodies are smaller. Without this limit each connection would keep a buffer of up to
-// BodyBytesMax.
+// bodyPoolBytesMax is the maximum size of a request body buffer that the HTTP library keeps for reuse. Typical bodies
+// are smaller. Without this limit each connection would keep a buffer of up to BodyBytesMax.
 const bodyPoolBytesMax = 1 << 10
 
 // writeBufferBytes is the size of a connection's write buffer: for response heads, responses to pipelined requests, and
@@ -180,8 +178,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
 		WriteBufferSize:    writeBufferBytes,
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
-		// Above Concurrency the HTTP library answers 503 without our error body, so the listener must reach its limit
-		// first.
+		// Above Concurrency the HTTP library answers 503 without our error body, so ConnsMax must be reached first.
 		Concurrency: 2 * (s.config.Limits.ConnsMax + 1),
 
 		NoDefaultServerHeader:        true,
@@ -215,14 +212,13 @@ func (s *Server) connConfig() conn.Config {
 }
 
 // Shutdown calls Drain, stops accepting connections, closes idle ones and waits for requests in flight. It returns nil
-// when all connections are closed, or the error of ctx. A client with an incomplete request delays it for up to
-// ReadTimeout.
+// when all connections are closed, or the error of ctx. An incomplete request delays Shutdown by up to ReadTimeout.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
-	conn.DrainListeners(ctx, s.listeners)  // without the lock, because Serve no longer changes listeners
+	conn.DrainListeners(ctx, s.listeners)  // needs no lock: after stopped, Serve does not change listeners
 	return s.http.ShutdownWithContext(ctx) // closes the listeners again; they return the result of their first Close
 }
 
@@ -230,7 +226,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	a := s.requestStateOf(ctx)
 	defer s.finish(ctx, a)
-	if s.config.Harness != nil { // only the HTTP library can turn its Date off
+	if s.config.Harness != nil { // blank must be a copy: only the library can set its private field noDefaultDate
 		s.blankOnce.Do(func() { ctx.Response.Header.CopyTo(&s.blank) })
 	}
 	if reason := conn.Malformed(ctx, &a.HeadInfo); reason != "" {
@@ -252,7 +248,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// closeUnread closes the connection after the response. The client may still be sending.
+// closeUnread closes the connection after the response, although the client may still be sending the request.
 func closeUnread(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
@@ -260,8 +256,8 @@ func closeUnread(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestStateOf returns the state of a request read by the HTTP library: the one that the express path has left, or a
-// new one.
+// requestStateOf returns the state of a request on the ordinary path: the state that the express path has left in
+// Conn.User, or a new one.
 func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	c, _ := ctx.Conn().(*conn.Conn)
 	if c == nil || c.User == nil {
@@ -272,13 +268,14 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	return a
 }
 
-// begin begins a new request.
+// begin clears a for a new request on c.
 func (a *requestState) begin(c *conn.Conn) {
 	a.requestData = requestData{}
 	a.conn = c
 }
 
-// finish must be deferred for every request. It answers after a panic, counts the response and calls the access log.
+// finish must be deferred for every request. It answers 500 after a panic, counts the response and calls the access
+// log.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 	if cause := recover(); cause != nil {
 		s.rejectPanic(ctx, cause)
@@ -305,8 +302,8 @@ func (l libraryLog) Printf(format string, _ ...any) {
 	l.log.LogAttrs(context.Background(), slog.LevelDebug, "http library", slog.String("class", format))
 }
 
-// rejectUnreadable answers a request that the HTTP library (fasthttp) could not read, and closes the connection. A
-// connection that was never used is closed without a response.
+// rejectUnreadable answers a request that the HTTP library could not read, and closes the connection. A connection that
+// was never used is closed without a response.
 func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	var small *fasthttp.ErrSmallBuffer
@@ -314,7 +311,7 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	timedOut := errors.As(err, &network) && network.Timeout()
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
 		if timedOut && !c.Used() {
-			_ = c.Close() // so the library's response is not sent
+			_ = c.Close() // so that the response of the library is not sent
 			return
 		}
 		c.User = nil
@@ -333,8 +330,8 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.finish(ctx, s.newRequestState(nil))
 }
 
-// answerExpectation handles "Expect: 100-continue", before the client sends the body. It returns 100 if the body is
-// wanted. Otherwise it answers the request and returns the status; the HTTP library then closes the connection.
+// answerExpectation handles "Expect: 100-continue", before the client sends the body. It returns 100 if the answer
+// depends on the body. Otherwise it answers the request and returns the status, and the library closes the connection.
 func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
 	switch {
 	case ctx.Request.Header.ContentLength() > s.config.Limits.BodyBytesMax:
@@ -378,7 +375,7 @@ func (s *Server) endpoints() map[string]endpoint {
 	return all
 }
 
-// dispatch calls the endpoint for the path of a request. If there is none, it calls Config.Site, or answers 404.
+// dispatch calls the endpoint for the path of a request. For an unknown path it calls Config.Site or answers 404.
 func (s *Server) dispatch(ctx *fasthttp.RequestCtx, a *requestState) {
 	a.route = routeUnmatched
 	path, _ := splitTarget(ctx.Request.Header.RequestURI())
@@ -442,8 +439,8 @@ func (s *Server) ready(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SwapBody(appendReadiness(body, readiness, conditions))
 }
 
-// ServeConn answers the requests on a connection until the client ends it, and closes it. Shutdown does not wait for
-// this; the caller can close the connection.
+// ServeConn answers the requests on a connection until the client closes it. Shutdown does not wait for ServeConn; the
+// caller can close the connection.
 func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) }
 
 // Metrics returns the metrics of the server since its creation.
@@ -451,12 +448,12 @@ func (s *Server) Metrics() []prometheus.Collector {
 	return s.counters.Collectors()
 }
 
-// Refused returns the number of requests refused since then because a minute's or a day's quota was used up.
+// Refused returns the numbers of requests refused because a minute's or a day's quota was used up.
 func (s *Server) Refused() (minute, day uint64) { return s.counters.Refused() }
 
 // logAccess passes a record of the response in ctx to Config.AccessLog.
 func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
-	if id := s.idOf(ctx); id != nil { // otherwise appendHead has set a.id
+	if id := s.idOf(ctx); id != nil { // otherwise appendHead has already set a.id
 		copy(a.id[:], id)
 	}
 	length := len(ctx.Response.Body())
@@ -468,9 +465,9 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, a *requestState) {
 
 const expectContinue = "100-continue"
 
-// beforeBody is called after the head of a request. It makes the HTTP library (fasthttp) accept Expect in upper or
-// lower case, and ignore it where RFC 9110 10.1.1 says so: in HTTP/1.0, and without a body. It also stops the library
-// from reading a chunked body, which serve refuses anyway.
+// beforeBody is called when the HTTP library has read the head of a request. It makes the value of Expect
+// case-insensitive. It removes Expect where RFC 9110 10.1.1 says that it must be ignored: in HTTP/1.0, and without a
+// body. It also stops the library from reading a chunked body, because serve refuses such a request anyway.
 func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfig) {
 	const chunked = -1
 	if header.ContentLength() == chunked {
@@ -486,13 +483,13 @@ func beforeBody(header *fasthttp.RequestHeader) (unchanged fasthttp.RequestConfi
 	return unchanged
 }
 
-// Harness changes a server for use inside a test (package apitest). Danger: a node must not set it.
+// Harness changes a server for tests (package apitest). Danger: a real node must not set it.
 //
 // With a Harness the Date header comes from Config.Clock, so that responses are the same on every machine. A test calls
-// ServeConn instead of Serve. Serve starts a goroutine of fasthttp (for Date) that never ends, but a bubble of
-// testing/synctest requires that all goroutines end.
+// ServeConn instead of Serve, because Serve starts a goroutine of fasthttp (for Date) that never ends. In a bubble of
+// testing/synctest all goroutines must end.
 type Harness struct {
-	// Around wraps the handler of all requests that the HTTP library (fasthttp) could read. It may be nil.
+	// Around wraps the handler of all requests that the HTTP library could read. It may be nil.
 	Around func(next fasthttp.RequestHandler) fasthttp.RequestHandler
 }
 

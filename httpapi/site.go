@@ -23,23 +23,24 @@ import (
 // Site answers requests for paths outside the API: web pages for people, and the API specification. These requests do
 // not count against an API quota; a Site has its own limits.
 //
-// A Site may keep the request and its body after its answer. The body has at most Limits.BodyBytesMax bytes. RemoteAddr
-// is the client's address with port 0, also behind a trusted proxy. TLS is not nil if the client uses https. Behind a
-// trusted proxy, X-Forwarded-Proto says so. The request has the response's X-Request-Id.
+// ServeHTTP may keep the request and the body after it returns. The body has at most Limits.BodyBytesMax bytes.
+// RemoteAddr is the client's address with port 0, also behind a trusted proxy. TLS is not nil if the client uses https,
+// directly or according to X-Forwarded-Proto of a trusted proxy. The request header X-Request-Id contains the id of the
+// response.
 //
 // The server adds X-Request-Id and X-Content-Type-Options to the response, and the headers that announce the end of
-// anonymous access. It does not compress: a visitor's page may contain a secret beside an attacker's text, and the
-// compressed length would reveal the secret. For a large body use the method SetBody of the http.ResponseWriter, which
-// does not copy.
+// anonymous access. It does not compress the body: if a body contained a secret and an attacker's text, the compressed
+// length would reveal the secret. For a large body use the method SetBody of the http.ResponseWriter, which does not
+// copy.
 type Site interface {
 	http.Handler
 	// Has reports whether the site answers a path. If not, the server answers 404 with an API error. accept is the
-	// Accept header of a GET or HEAD, and "" for other methods: a Site can answer browsers with a page for unknown
-	// paths too.
+	// Accept header of a GET or HEAD, and "" for other methods. With it, a Site can send a web page to browsers even
+	// for an unknown path.
 	Has(path, accept string) bool
 }
 
-// acceptOf returns the value of a request for the argument accept of HasPage.
+// acceptOf returns the argument accept of HasPage.
 func acceptOf(ctx *fasthttp.RequestCtx) string {
 	if ctx.IsGet() || ctx.IsHead() {
 		return string(ctx.Request.Header.Peek(fasthttp.HeaderAccept))
@@ -52,10 +53,10 @@ type pageResponse struct {
 	header http.Header
 	status int // 0 = not set
 	body   bytes.Buffer
-	shared []byte // takes the place of body
+	shared []byte // the body, if SetBody was called
 }
 
-// SetBody sets the body without a copy, so that many slow readers of a large file share its memory. Do not change the
+// SetBody sets the body without a copy, so that many slow downloads of a large file share its memory. Do not change the
 // body afterwards.
 func (p *pageResponse) SetBody(body []byte) {
 	p.WriteHeader(http.StatusOK)
@@ -81,7 +82,7 @@ func (p *pageResponse) Write(b []byte) (int, error) {
 // sitePages passes requests to Config.Site.
 type sitePages struct{ *responder }
 
-// HasPage reports whether the site answers a path. Paths under /v1 never belong to the site. See Site.Has for accept.
+// HasPage is Site.Has, but false for /v1 and all paths below it.
 func (p *sitePages) HasPage(path, accept string) bool {
 	return p.config.Site != nil && path != "/v1" && !strings.HasPrefix(path, "/v1/") && p.config.Site.Has(path, accept)
 }
@@ -110,7 +111,7 @@ func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// pageRequest returns a copy of the request for net/http, because the HTTP library (fasthttp) reuses its buffers.
+// pageRequest returns the request for net/http. It is a copy, because the HTTP library reuses the buffers of ctx.
 func (p *sitePages) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Request, error) {
 	request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(ctx.Request.Header.Header())))
 	if err != nil {
@@ -127,7 +128,7 @@ func (p *sitePages) pageRequest(ctx *fasthttp.RequestCtx, id string) (*http.Requ
 	return request, nil
 }
 
-// overHTTPS reports whether the client uses https, directly or with a trusted proxy.
+// overHTTPS reports whether the client uses https, directly or according to a trusted proxy.
 func (p *sitePages) overHTTPS(ctx *fasthttp.RequestCtx) bool {
 	c, ok := ctx.Conn().(*conn.Conn)
 	return p.config.Certificate != nil || ok && p.proxies.Contains(c.Peer()) && string(ctx.Request.Header.Peek(fasthttp.HeaderXForwardedProto)) == "https"

@@ -41,7 +41,7 @@ func (n *Node) listenRedirect(opened *closers) (listener net.Listener, err error
 	return listener, err
 }
 
-// openACME reads the certificate of HTTP.ACME.
+// openACME opens the manager of the certificate of HTTP.ACME, which reads the stored certificate.
 func (n *Node) openACME() (err error) {
 	if n.config.HTTP.ACME.Name == "" {
 		return nil

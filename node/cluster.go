@@ -198,7 +198,7 @@ func (o *Cluster) config(c *Config) (cluster.Config, error) {
 func (o *Cluster) id() engine.NodeID { return engine.NodeID(o.Node) } //nolint:gosec // a small number
 
 // joinCluster starts this node's part of the cluster, and makes the cluster's log the journal of the actors. The actors
-// join the log after their start. joinCluster returns nil without a cluster.
+// call clusterJournal.Join after their start. joinCluster returns nil without a cluster.
 func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluster.Cluster, error) {
 	o := &config.Cluster
 	if o.Name == "" {
@@ -251,8 +251,8 @@ func (j *clusterJournal) Close() error {
 	return j.Journal.Close()
 }
 
-// warn logs a warning if the cluster has no certificates, or if other nodes will reject this node's certificate. In the
-// second case the node may wait for them forever.
+// warn logs a warning if the cluster has no certificates, or if other nodes will reject this node's certificate. After
+// such a rejection the node may wait for the others forever.
 func (o *Cluster) warn(c *Config) {
 	if o.insecure() {
 		c.Logger.Warn("the cluster is insecure: its nodes have no certificates, and each program that can read the secret can change or delete "+
@@ -273,20 +273,20 @@ func (o *Cluster) warn(c *Config) {
 	}
 }
 
-// joinError is an error that keeps a node out of its cluster. The node has changed nothing.
+// joinError is an error of joining the cluster. The node has changed nothing.
 type joinError struct{ error }
 
-// A node that joins a cluster listens for clients when it is ready. Until then clients get a refused connection and use
-// another node, while an error response might reach their users. Without a majority the node is not ready soon, so it
-// listens after listenDelayMin. In any case it listens after listenDelayMax.
+// A node that joins a cluster listens for clients when it is ready. Until then their connections are refused, so they
+// try another node; an error response might reach users. Without a majority the node is not ready soon, so it listens
+// after listenDelayMin. In any case it listens after listenDelayMax.
 const (
 	listenDelayMin     = 500 * time.Millisecond
 	listenDelayMax     = 5 * time.Second
 	listenPollInterval = 20 * time.Millisecond
 )
 
-// unlisten closes the listener of a cluster node; listenWhenReady opens it again. It returns false and leaves the
-// listener open if there is no cluster or the listener was passed to the node.
+// unlisten closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or if Config
+// contains the listener (HTTP.Listener), it returns false and leaves the listener open.
 func (n *Node) unlisten(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
 		return false, nil

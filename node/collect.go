@@ -24,15 +24,15 @@ import (
 
 const productURL = "https://github.com/tasard/tasard"
 
-// NewClient returns the HTTP client for fetching documents from the sources' sites. secrets are the secrets that
-// definitions name.
+// NewClient returns the HTTP client for fetching documents from the sources' sites. secrets are the sources' API keys
+// and other secrets.
 func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	c = c.withDefaults()
 	config := fetch.Config{
 		Clock: c.Clock, UserAgent: userAgent(c.Version, c.Collect.Contact), Dial: c.Collect.Dial, Roots: c.Collect.Roots,
 		Pause: c.Collect.Pause, Secret: func(name string) string { return secrets[name].Reveal() },
 	}
-	if c.Definitions != "" { // the certificates named by definitions are also there
+	if c.Definitions != "" { // the directory may contain certificates that definitions name
 		files := os.DirFS(c.Definitions)
 		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
 	}
@@ -59,7 +59,7 @@ func userAgent(version, contact string) string {
 type liveCollector struct {
 	config  *Config
 	system  *actors.System
-	set     *source.Set // sources with missing secrets are disabled
+	set     *source.Set // definitions of the sources; those with missing secrets are disabled
 	client  *fetch.Client
 	archive *archive.Writer // stores fetched documents; nil if Config.Collect.Archive is ""
 
@@ -104,8 +104,8 @@ func (l *liveCollector) nextSlot() time.Time {
 	return schedule.Next(l.config.Clock())
 }
 
-// start starts collecting if it is configured. The node must have read its log. Otherwise it would repeat scheduled
-// times (slots) whose rates are already in the log.
+// start starts collecting if it is configured. The node must have read its log, because otherwise it would repeat
+// scheduled times (slots) whose rates are already in the log.
 func (l *liveCollector) start(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +180,8 @@ func (l *liveCollector) tryNow(ctx context.Context, id string) (admin.SourceRun,
 	return DescribeRun(&report), nil
 }
 
-// bySource returns a lookup by source ID in the result of query, which reads the log's data about collection. The first
-// lookup runs the query. If the query fails, bySource logs the effect.
+// bySource returns a function that looks up a source ID in the result of query. The first lookup runs query, which
+// needs the log to be read. If query fails, the function logs effect and returns zero values.
 func bySource[T any](query func() (map[string]T, error), log *slog.Logger, effect string) func(id string) T {
 	var values map[string]T
 	return func(id string) T {

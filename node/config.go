@@ -82,8 +82,8 @@ type TLS struct {
 	Key         string // private key; rejected if users outside of the file's owner and group can read it
 }
 
-// ACME configures a certificate that the node obtains and renews by itself, from an ACME authority. It is stored in the
-// data directory.
+// ACME configures a certificate that the node obtains and renews by itself, from an ACME authority. The data directory
+// contains the certificate.
 type ACME struct {
 	Name             string       // DNS name of the certificate; "" means no certificate from ACME
 	Authority        string       // URL of the authority's directory; "" means Let's Encrypt
@@ -162,7 +162,7 @@ func (c *Config) seed() uint64 {
 	return binary.LittleEndian.Uint64(bytes[:])
 }
 
-// Addresses returns the client addresses: HTTP.Listen or its default, and with HTTP.ACME also the one for plain HTTP.
+// Addresses returns the addresses for clients: HTTP.Listen or its default, and with HTTP.ACME also that for plain HTTP.
 func (c Config) Addresses() []string {
 	c = c.withDefaults()
 	if c.HTTP.ACME.Name == "" {

@@ -34,9 +34,9 @@
 //     systemd protects that directory.
 //   - Close stops collecting before it stops the actors. With HTTP.DrainDelay it first
 //     announces the stop in every response and in /readyz.
-//   - Reload uses all changed files or, on any error, none. It does not change
-//     institutions, or the data about sources in rates. Only Open reads these, because
-//     responses and the log contain them.
+//   - Reload uses all changed files or, on any error, none. Only Open reads the
+//     institutions and the data about sources, because responses and the log contain
+//     them.
 //   - A node does not serve simulated rates as real ones: it rejects a data directory
 //     with rates of demo sources outside its catalogue.
 //

@@ -25,7 +25,7 @@ const (
 	Interrupted                 // ctx ended before the node was open
 )
 
-// Error is an error of opening or closing a node, or the reason for its own end. Err may wrap an error of the log or
+// Error is an error of opening or closing a node, or why a running node has ended. Err may wrap an error of the log or
 // the engine, such as wal.DamageError, wal.ErrNoSpace or engine.Error.
 type Error struct {
 	Kind  Kind
@@ -52,9 +52,9 @@ func errorf(kind Kind, field, format string, args ...any) error {
 const OthersWrite fs.FileMode = 0o002
 
 // checkDir refuses a data directory of another user (CheckOwner), and one that every user can change: another user
-// could replace its files and the management socket. In a directory with the sticky bit (usual for mounts of temporary
-// data), only a file's owner can replace it; all files must then be the node's own. A missing directory is created
-// later, only for the owner.
+// could replace its files and the management socket. A directory with the sticky bit (usual for mounts of temporary
+// data) is accepted if all its files are the node's own, because there only a file's owner can replace it. A missing
+// directory is created later, only for the owner.
 func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&OthersWrite == 0 {

@@ -72,7 +72,7 @@ func (n *Node) logConditions(ctx context.Context) {
 // refusalChecks is the number of checks, one a second, between two log lines about refused requests.
 const refusalChecks = 60
 
-// refusals is the number of refused requests at the last log line.
+// refusals holds the numbers of refused requests, by the quota that was used up, at the last log line.
 type refusals struct{ minute, day uint64 }
 
 // log logs how many requests were refused since the last call because a quota was used up. It logs nothing for 0.

@@ -17,7 +17,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// secretBytesMax is the largest size of a file with a secret.
+// secretBytesMax is the maximum size of a file with a secret.
 const secretBytesMax = 4 << 10
 
 // Mail configures the sending of login codes.

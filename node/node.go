@@ -27,8 +27,8 @@ type Node struct {
 	collector   *liveCollector
 	certificate *certificate    // nil for plain HTTP
 	redirect    *redirectServer // nil without HTTP.ACME
-	backups     outcome
-	reloads     outcome
+	backups     outcome         // of the last backup
+	reloads     outcome         // of the last Reload
 	metrics     http.Handler
 	server      *httpServer
 
@@ -122,10 +122,9 @@ func (n *Node) checkData() error {
 	return n.rejectDemoData()
 }
 
-// Collect starts collecting: the node fetches rates from the sources, and logs its problems. In a cluster it collects
-// only while it holds the lease for this, so that only one node collects at a time. The node calls Collect itself
-// unless Collect.Deferred is set. Then the caller must call it once when the node is ready. A caller that publishes
-// rates first thus avoids warnings about missing rates.
+// Collect starts collecting: the node fetches rates from the sources, and logs its problems. In a cluster only the
+// leader collects (cluster.Lead). The node calls Collect itself unless Collect.Deferred is set. Then the caller must
+// call it once when the node is ready. A caller that publishes rates first thus avoids warnings about missing rates.
 func (n *Node) Collect() {
 	n.background.Go(func() { n.logConditions(n.runContext) })
 	if n.cluster == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// CheckOwner returns an error if the data directory belongs to another user. If change is false, root may use every
-// directory. Root must not change it: files of root would keep the user's node from starting. A missing directory has
-// no owner.
+// CheckOwner returns an error if the user of this process must not use the data directory of another user. change is
+// true for a caller that changes the directory. Root may read every directory but must not change it: new files would
+// belong to root, and the owner's node could not start. A missing directory is accepted.
 func CheckOwner(dir string, change bool) error { return checkOwner(dir, change, os.Geteuid()) }
 
 func checkOwner(dir string, change bool, self int) error {
@@ -47,8 +47,8 @@ func checkOwner(dir string, change bool, self int) error {
 		"(sudo -u '#%[3]d'), or let root run the node too: chown -R root %[1]s", dir, userName(owner), owner)
 }
 
-// checkAccess returns an error if a process of the user self can't read the files in dir, or can't change them for
-// change.
+// checkAccess returns an error if a process of the user self can't read the files in dir or, with change, can't write
+// them.
 func checkAccess(dir string, owner, self int, change bool) error {
 	const read, write, search = 4, 2, 1
 	wantDir, wantFile := uint32(read|search), uint32(read)

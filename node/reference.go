@@ -27,7 +27,7 @@ func LoadReferenceData(catalogueFile, definitions string) (ReferenceData, error)
 }
 
 // NewReferenceData adds the sources of definitions to a catalogue. For a source in both, the catalogue's description is
-// kept, except that the plausible ranges come from the definition: a catalogue file can't set them.
+// kept. Only the plausible ranges then come from the definition, because a catalogue file can't set them.
 func NewReferenceData(catalogue *engine.Catalogue, set *source.Set) (ReferenceData, error) {
 	if err := set.Check(catalogue); err != nil {
 		return ReferenceData{}, &Error{BadFile, "Definitions", err}

@@ -16,8 +16,8 @@ import (
 // is shorter.
 const shutdownMax = 15 * time.Second
 
-// acceptDelayMax limits how long a node waits for its log before it accepts connections and answers 503. It applies
-// only to a listener that was open before the node started.
+// acceptDelayMax limits how long a node reads its log before it accepts connections and answers 503. It applies only to
+// a listener that another process keeps open (HTTP.ListenerKept).
 const acceptDelayMax = 2 * time.Second
 
 // descriptorsReserved is the number of file descriptors for other uses than client connections: log, collectors, mail,
@@ -113,8 +113,8 @@ func (n *Node) startServer(listener net.Listener) {
 	}()
 }
 
-// awaitLog waits for the end of reading the log, up to acceptDelayMax. Meanwhile connections wait in the backlog of a
-// listener that was open before. Clients therefore do not notice a shorter restart.
+// awaitLog waits until the log has been read, up to acceptDelayMax. Meanwhile connections wait in the backlog of the
+// listener, so clients do not notice a shorter restart.
 func (n *Node) awaitLog() {
 	timer := time.NewTimer(acceptDelayMax)
 	defer timer.Stop()

@@ -15,8 +15,8 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// secretModeForbidden are the forbidden permissions of a file with a secret or private key. The group may read it, as
-// is usual for web servers and for secrets mounted by an orchestrator.
+// secretModeForbidden are the forbidden permission bits of a file with a secret or private key. The group may read the
+// file, as is usual for web servers and for secrets mounted by an orchestrator.
 const secretModeForbidden = 0o026
 
 // certificate is the certificate of the HTTP server; nil means plain HTTP. Reload can replace it at any time.

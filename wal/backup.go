@@ -162,8 +162,8 @@ func (r *offsetReader) Read(p []byte) (int, error) {
 }
 
 // StoppedState returns the newest snapshot of the log in dir (the state after record number sequence). No process may
-// have the log open. It verifies every byte and changes nothing. If the snapshot does not cover every record, as after
-// a clean stop, the error is ErrUncovered. Without records, state is empty.
+// have the log open. It verifies every byte and changes nothing. After a clean stop the snapshot covers every record;
+// otherwise the error is ErrUncovered. Without records, state is empty.
 func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err := examine(dir, nil)

@@ -132,8 +132,8 @@ func (l *Log) publish(s snapshot) error {
 	return err
 }
 
-// removeOld renames damaged snapshots, so that the log ignores them. It keeps the newest snapshotsKept undamaged
-// snapshots and removes the others. Both lists are sorted by sequence, with damaged snapshots in any place.
+// removeOld moves damaged snapshots aside. It keeps the newest snapshotsKept undamaged snapshots and removes the
+// others. Both lists are sorted by sequence.
 func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 	var remaining []snapshot
 	for _, s := range slices.Backward(snapshots) {
@@ -162,8 +162,8 @@ func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
 // after WriteSnapshot.
 //
 // DropBefore does not use TruncateFront of tidwall/wal, which can lose segments in a crash. It first syncs a high-water
-// mark that allows the removed frames (batches of records) to be missing. Then it removes the segments, oldest first,
-// and syncs each removal. So there is never a gap between the remaining segments.
+// mark that no longer requires the frames (batches of records) in those segments. Then it removes the segments, oldest
+// first, and syncs each removal. So there is never a gap between the remaining segments.
 func (l *Log) DropBefore(sequence uint64) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()

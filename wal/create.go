@@ -129,8 +129,8 @@ func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
 	})
 }
 
-// removeAll removes everything that was created, newest first. The high-water mark goes nearly last: until then all
-// commands refuse the directory.
+// removeAll removes everything that was created, newest first. So the high-water mark is removed nearly last. As long
+// as it exists, all commands refuse the directory.
 func (d *newDirectory) removeAll() error {
 	var result error
 	for _, path := range slices.Backward(d.created) {

@@ -58,7 +58,7 @@ func withFile(path string, flag int, use func(*os.File) error) error {
 // segment with frames, and an empty one after it.
 const tailSegments = 2
 
-// rereadTail syncs the end of the log and drops it from the page cache, so that it is read from the disk. After a
+// rereadTail syncs the end of the log and drops it from the page cache, so that Open reads what is on disk. After a
 // failed sync in an earlier process, the kernel can return bytes that are not on disk, and report success for later
 // syncs. A power cut would lose those bytes and every later record.
 func (d *disk) rereadTail(dir string) error {

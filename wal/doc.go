@@ -11,7 +11,7 @@
 //   - Open moves a torn tail (an incomplete last write) to another file. For any other damage it returns an error with
 //     the position of the damage, and changes nothing on disk.
 //   - After the first failed disk operation nothing more is written or synced (ErrPoisoned).
-//   - A directory made by Create is complete or, after a crash, one that Open refuses.
+//   - After a crash in Create the directory is complete, or Open refuses it.
 //
 // Checksums find accidents, not forgery. An older copy of the whole directory is accepted. A disk that acknowledges a
 // sync without doing it can lose records.
@@ -24,8 +24,20 @@
 //	snapshot-00000000000000000512      the state after record 512; .tmp while it is written
 //	*.torn-TIME, *.damaged-TIME        bytes that were moved aside; never read
 //
-// A segment is a list of frames. A frame is one batch: a header with the checksum of the previous frame, the records,
-// and a checksum. docs/log-format.md tells every byte and lists the effect of a crash at each step.
+// docs/log-format.md describes every byte, and the effect of a crash at each step.
+//
+// # Terms
+//
+//	frame:      one batch of records on disk: a header, the records and a checksum
+//	entry:      a frame with the length that tidwall/wal writes before it
+//	segment:    one log file, a list of entries
+//	chain:      the checksum of the previous frame, in the header of each frame
+//	index:      the number of a frame; the number of a record is its sequence number
+//	mark:       the high-water mark
+//	torn tail:  the incomplete bytes of a last write that a crash interrupted
+//	damage:     any other bytes that differ from those written
+//	move aside: to rename a file, so that the log ignores it
+//	poisoned:   stopped after a failed disk operation
 //
 // # How data flows
 //

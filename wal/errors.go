@@ -28,7 +28,7 @@ var (
 	ErrLimit = errors.New("outside the limits of the log")
 )
 
-// DamageError reports a file of a log or a backup with bytes that were not written. The failed operation changed
+// DamageError reports a file of a log or a backup that differs from the bytes written. The failed operation changed
 // nothing on disk.
 type DamageError struct {
 	File     string // the damaged file, or the one before a missing file; in a backup BACKUP:FILE

@@ -28,7 +28,7 @@ const (
 	entryBytesMax     = entryPrefixMax + frameBytesMax
 )
 
-// The compiler checks these relations between the limits, because a uint constant must not be negative.
+// The compiler checks relations between the limits: a negative constant can't be a uint.
 const (
 	_ = uint(BatchBytesMax - RecordBytesMax - recordPrefixBytes)
 	_ = uint(BatchBytesMax - BatchRecordsMax*(recordPrefixBytes+1))

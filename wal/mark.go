@@ -17,10 +17,10 @@ const (
 )
 
 // mark is the high-water mark: all frames (batches of records) from first up to, but not including, end are on disk.
-// generation counts the writes of the mark. The log must begin at first or before it and reach end, and at that frame
-// it must have the position end. Otherwise acknowledged records are lost.
+// Open compares the log with the mark. The log must contain all these frames, and the position after them must be end.
+// Otherwise acknowledged records are lost.
 type mark struct {
-	generation uint64
+	generation uint64   // number of writes of the mark
 	first      uint64   // index of the oldest required frame
 	end        position // position after the newest synced frame
 }

@@ -74,8 +74,8 @@ func openLocked(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// openStore opens the verified segments with tidwall/wal and syncs them. After a killed process, some records may be
-// only in the page cache. This process has already read them, so they must not be lost later.
+// openStore opens the verified segments with tidwall/wal and syncs them. If the previous process was killed, some
+// records may be only in the page cache. This process has already read them, so a power cut must not lose them.
 func (l *Log) openStore() error {
 	store, err := tidwall.Open(l.dir, &tidwall.Options{
 		NoSync: true, SegmentSize: l.options.SegmentBytes, LogFormat: tidwall.Binary, SegmentCacheSize: 1,

@@ -14,11 +14,11 @@ type RepairReport struct {
 	Last       uint64   // number of the newest record after the repair, in the log or in a snapshot
 	LostFrom   uint64   // number of the first lost record; 0 = none
 	LostTo     uint64   // number of the newest known lost record; 0 = unknown or none
-	SavedFiles []string // files with every removed byte
+	SavedFiles []string // files that contain all removed bytes
 }
 
-// Repair makes a damaged log usable again. It gives up the records after the damage, so it is a last resort; Open never
-// calls it. No byte is lost: Repair saves everything that it removes in files beside the log.
+// Repair makes a damaged log usable again. The records after the damage are no longer in the log, so it is a last
+// resort; Open never calls it. Repair saves all bytes that it removes in files beside the log.
 //
 //   - The log is cut at the first damaged frame (batch of records). The rest of that segment is saved, and all later
 //     segments are renamed.

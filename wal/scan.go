@@ -59,8 +59,8 @@ type scanner struct {
 }
 
 // scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. After an error the
-// result ends before the error's position. Scan segments before tidwall/wal opens them: for a damaged segment it
-// panics, or returns records that were never written.
+// result ends before the error's position. Danger: scan segments before tidwall/wal opens them. With a damaged segment
+// that library panics, or returns records that were never written.
 func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
@@ -124,7 +124,7 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 	return nil
 }
 
-// findStart sets the position of the first segment if that begins with frame 1 or with the frame after the high-water
+// findStart sets the position of the first segment if its first frame is frame 1, or the frame after the high-water
 // mark. In all other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
@@ -136,7 +136,7 @@ func (s *scanner) findStart(file numberedFile) {
 	}
 }
 
-// takeFirstFrame takes the position from the first frame of a log with dropped oldest segments.
+// takeFirstFrame takes the position from the first frame of the log, after the oldest segments were dropped.
 func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *formatFault {
 	if f.index != file.number {
 		return newFault(16, fmt.Sprintf("frame %d", file.number), fmt.Sprintf("frame %d", f.index))
@@ -180,7 +180,7 @@ func (s *scanner) compareWithMark(loc location) error {
 // result and returns damage as an error.
 func (s *scanner) classify(path string, data []byte, off int, fault *formatFault, f frame, last bool) error {
 	if fault.torn && f.index != 0 && s.positionKnown {
-		// The header is intact. After an interrupted write its position would be right.
+		// The header is intact. If the cause is an interrupted write, its position is right.
 		if positionFault := f.checkPosition(s.result.next); positionFault != nil {
 			fault = positionFault
 		}

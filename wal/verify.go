@@ -35,9 +35,9 @@ type SnapshotReport struct {
 	Damage   *DamageError // nil if the file is undamaged
 }
 
-// Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; the report
-// then describes a moment before, with the Mark MarkInUse. Errors: *DamageError, *FormatError, and errors of reading.
-// After an error the report contains everything read before.
+// Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; then Mark is
+// MarkInUse. Errors: *DamageError, *FormatError, and errors of reading. After an error the report contains everything
+// read before.
 func Verify(dir string) (Report, error) {
 	x, inUse, err := examineBeside(dir, nil)
 	r := x.report()
@@ -50,8 +50,8 @@ func Verify(dir string) (Report, error) {
 // besideTries is the maximum number of attempts to examine a log that changes meanwhile.
 const besideTries = 10
 
-// examineBeside is like examine, under the shared lock. If another process has the log open, it examines the log
-// without a lock. It starts again after an error, because files grow and the oldest disappear meanwhile.
+// examineBeside calls examine under the shared lock. If another process has the log open, it calls examine without a
+// lock, and repeats the call after an error, because that process appends to files and removes the oldest.
 func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
@@ -150,8 +150,8 @@ func Dump(dir string, visit func(Entry) error) error {
 	return err
 }
 
-// withSharedLock calls read while it has the shared lock, so that no other process writes to dir meanwhile. ErrLocked
-// means that another process has the log open.
+// withSharedLock calls read under the shared lock, so that no other process writes to dir meanwhile. ErrLocked means
+// that another process has the log open.
 func withSharedLock(dir string, read func() error) (err error) {
 	if err := isDir(dir); err != nil {
 		return err

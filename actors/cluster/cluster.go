@@ -20,12 +20,12 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// leavingTime is how long a guest that stops waits for the answers to its last heartbeat. Without that heartbeat the
-// operator has to call Forget.
+// leavingTime is how long Close waits until the other nodes have answered a guest's last heartbeat. A node that does
+// not get this heartbeat lists the guest until an operator calls Forget.
 const leavingTime = 2 * time.Second
 
-// Cluster is this node's part of the cluster. The nodes share a log, whose entries raft replicates. Each node
-// also has a copy of its records in its data directory: the local log.
+// Cluster is this node's part of the cluster. The nodes share a log, the stream, whose entries raft replicates. Each
+// node copies the records of the stream to its data directory: the local log.
 type Cluster struct {
 	config    Config
 	logger    *slog.Logger
@@ -103,7 +103,7 @@ func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
 	return journal, nil
 }
 
-// open opens the local log before it listens. So a node with a damaged log does not contact other nodes.
+// open opens the local log before it listens, so that a node with a damaged log does not contact other nodes.
 func (c *Cluster) open() (err error) {
 	var random [16]byte
 	if _, err := io.ReadFull(c.config.Random, random[:]); err != nil {
@@ -128,10 +128,10 @@ func (c *Cluster) open() (err error) {
 	}
 	c.last.Store(c.log.Last())
 	options := c.config.Log
-	if options.ReserveBytes >= 0 { // this node still votes when its own log already refuses records
+	if options.ReserveBytes >= 0 { // a smaller reserve: this node can vote even when its local log is full
 		options.ReserveBytes = raftReserveBytes
 	}
-	if !self.hasStream() { // a log of raft without an identity is what an interrupted Join has left
+	if !self.hasStream() { // an interrupted Join has left raft's directory without an identity
 		if err := os.RemoveAll(filepath.Join(c.config.Dir, raftDirName)); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (c *Cluster) open() (err error) {
 	if c.store, err = openStore(c.config.Dir, options, c.config.checkpointEntries); err != nil {
 		return err
 	}
-	if c.store.fresh() { // it has not voted as another node of raft
+	if c.store.fresh() { // this directory has never voted, so it may get a new raft ID
 		self.Raft = binary.LittleEndian.Uint64(random[8:]) | 1
 	}
 	if self.hasStream() {
@@ -162,7 +162,6 @@ func (c *Cluster) startNetwork() (err error) {
 	return nil
 }
 
-// startReplica starts raft.
 func (c *Cluster) startReplica() error {
 	r, err := newReplica(c, c.store, c.self.Load().Raft)
 	if err != nil {
@@ -190,7 +189,7 @@ func (c *Cluster) connectionLost(name string) {
 // Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
-// Health returns the health of the cluster as this node sees it, and of the disk of its local log. The result is at
+// Health returns the health of the cluster as this node sees it, and of the disk of its local log. The values are at
 // most a second old.
 func (c *Cluster) Health() actors.ClusterHealth {
 	h := *c.health.Load()
@@ -203,7 +202,7 @@ func (c *Cluster) Health() actors.ClusterHealth {
 	return h
 }
 
-// Certificate returns the certificate that this node presents to other nodes, or nil without TLS.
+// Certificate returns the certificate that this node presents to other nodes, or nil without certificate files.
 func (c *Cluster) Certificate() *x509.Certificate { return c.transport.certificate.Load() }
 
 // SetTLS changes the certificate of this node and the authority of the cluster, as TLS.Load returns them. Only new

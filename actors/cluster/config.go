@@ -16,15 +16,15 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Listen, Dir and Clock,
-// and either TLS or Insecure and Secret.
+// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Listen, Dir and Clock, and
+// either TLS, or both Insecure and Secret.
 type Config struct {
 	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
 	// Node is the number of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that vote on the log that the nodes share. The list
-	// is the same on all nodes. A node that is not in the list is a guest: it has the log and no vote.
+	// Members are the three or five nodes that vote on the shared log. The list is the same on all nodes. A node that
+	// is not in the list is a guest: it gets the log but does not vote.
 	Members []Member
 	// Listen is the host:port on which this node accepts connections from other nodes.
 	Listen string
@@ -39,8 +39,8 @@ type Config struct {
 	// Guests are the host names or IP addresses in the certificates of guests. Nodes accept only certificates for these
 	// and for the hosts of Members.
 	Guests []string
-	// Secret is known only to the nodes: secretBytesMin or more random characters. With TLS it is optional, and nodes
-	// must have both the secret and a certificate.
+	// Secret is known only to the nodes: secretBytesMin or more random characters. With certificate files it is
+	// optional; if it is set, nodes must have both the secret and a certificate.
 	Secret string
 	// Insecure allows a cluster without TLS. Nodes authenticate each other with the Secret. All addresses must be
 	// loopback addresses.
@@ -51,8 +51,8 @@ type Config struct {
 
 	// Clock returns the present time with a monotonic reading, like time.Now.
 	Clock func() time.Time
-	// Random is the source of proposal IDs, the stream ID and the secret key for hashes of login codes. nil =
-	// crypto/rand.Reader.
+	// Random is the source of the process ID, the raft ID, the stream ID and the secret key for hashes of login codes.
+	// nil = crypto/rand.Reader.
 	Random io.Reader
 	// Logger logs. nil = no log.
 	Logger *slog.Logger

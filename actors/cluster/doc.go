@@ -1,19 +1,29 @@
-// Package cluster lets several nodes share one log, the stream, whose entries raft (go.etcd.io/raft) replicates. Each
-// node also has a copy of its records, its local log. Open joins the cluster. Package node makes an actors.Shared of
+// Package cluster lets several nodes share one log, the stream. Raft (go.etcd.io/raft) replicates the entries of the
+// stream. Open listens for other nodes, and Cluster.Join joins the cluster. Package node makes an actors.Shared of
 // Cluster.
 //
 //	actors ──Append──► Journal of the leader ──propose──► entries on a majority
 //	   ▲                  │                                 │
 //	   └──deliver── local log (wal) ◄──Follow── committed entries
 //
+// # Terms
+//
+//	stream      the log that the nodes share: the records of raft's committed entries
+//	local log   this node's own copy of the records of the stream
+//	member      one of the three or five nodes that vote; every node lists them in its configuration
+//	guest       a node outside the list: it gets the log but has no vote
+//	learner     a node that gets raft's entries without a vote: a guest, or a new member until it has the entries
+//	proposal    a record that the leader wants to append to the stream
+//	read index  an index in raft's log; a node that has applied the entries up to it is up to date
+//	checkpoint  the state that replaces old entries in the store of raft
+//	claim       says which process connects under the name of a node
+//
 // # Members and guests
 //
-// Three or five nodes, the members, vote. When all reachable nodes have another list of members, the leader changes
-// the voters, one at a time (members.go). A node outside the list is a guest: it has the log, and no vote (a learner).
-// A new member is a learner until it has the entries. Nodes present certificates, or keys derived from a secret, to
-// each other. To replace a lost machine, start a node with its name, ID and an empty directory. A node's ID in raft is
-// random and belongs to the directory, so a new directory never votes as an earlier one; a removed ID never comes back.
-// Of two processes with one name the second stops.
+// If all reachable nodes have a new list of members, the leader changes the voters, one at a time (members.go). Nodes
+// present certificates, or keys derived from a secret, to each other. To replace a lost machine, start a node with its
+// name, ID and an empty directory. A node's ID in raft is random and belongs to the directory, so a new directory never
+// votes as an earlier one; a removed ID never comes back. Of two processes with one name the second stops.
 //
 // # The stream
 //
@@ -24,7 +34,7 @@
 //	| sequence | previous | the record |   previous: CRC-32C of the previous record
 //	+----------+----------+------------+
 //
-// With previous a node detects that its own log has another history before it applies the record.
+// By previous a node detects, before it applies the record, that its local log has another history.
 //
 // Only the leader proposes records, each once, and only in a term in which it has applied everything of earlier terms
 // (Leadership). Others ask it (Ask). If it ceases to lead meanwhile, the outcome is unknown. A node whose local log is
@@ -38,13 +48,10 @@
 //	DIR/incoming.part/       an incomplete copy of another node's log
 //	DIR/incoming/, install/  a complete copy; the same while its files are moved to DIR
 //
-// # Bootstrap, compaction
-//
 // A member creates the stream when all members are reachable and none belongs to a stream. If one member has a log, the
-// stream continues that log. Two logs are an error. A checkpoint replaces old entries. A node that needs those copies
+// stream continues that log. Two logs are an error. A node that needs entries older than the leader's checkpoint copies
 // another node's log when it starts.
 //
 // Not promised: an isolated node may report a majority for three seconds; records that two disks lose at the same time
-// may be lost.
-// Start with cluster.go, journal.go, follow.go and replica.go.
+// may be lost. Start with cluster.go, journal.go, follow.go and replica.go.
 package cluster

@@ -10,12 +10,11 @@ import (
 )
 
 const (
-	framesMax          = 256 // records of one batch of the local log
+	framesMax          = 256 // maximum number of records in one batch of the local log
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
-// Follow implements actors.Shared: it copies the committed records to the local log (this node's own copy), and passes
-// them to deliver.
+// Follow implements actors.Shared: it copies the committed records to the local log, and then passes them to deliver.
 func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
@@ -37,7 +36,7 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 	}
 }
 
-// next waits until it has the next frames, at least one.
+// next waits for the next frames and returns at least one.
 func (j *Journal) next(ctx context.Context) ([]frame, error) {
 	r := j.cluster.replica.Load()
 	batch := frameBatch{}
@@ -60,7 +59,7 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 	}
 }
 
-// take removes committed records from the queue, at most as many as a batch of the local log has.
+// take removes committed records from the queue, up to the limits of one batch of the local log.
 func (r *replica) take() ([]frame, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +81,7 @@ func (r *replica) take() ([]frame, error) {
 	return nil, r.err
 }
 
-// persist appends the records of frames to the local log, as one batch. It waits while the disk is full. ClusterHealth
-// shows this wait.
+// persist appends the records of frames to the local log, as one batch. It waits while the disk is full.
 func (j *Journal) persist(ctx context.Context, frames []frame) error {
 	records := make([][]byte, len(frames))
 	for i := range frames {

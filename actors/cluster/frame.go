@@ -16,7 +16,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // frame is a record of the stream (the log that the nodes share) with its sequence. Package wal and TLS detect damage;
-// previous detects that two nodes have different histories. doc.go shows the format.
+// the field previous reveals that two nodes have different histories. doc.go shows the format.
 type frame struct {
 	sequence uint64
 	previous uint32 // checksum of the previous record; 0 in the first frame
@@ -44,14 +44,14 @@ func decodeFrame(b []byte) frame {
 	return frame{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), b[frameHeaderBytes:]}
 }
 
-// frameBatch has frames whose sequences are consecutive.
+// frameBatch collects frames with consecutive sequences.
 type frameBatch struct {
 	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
 	checksum uint32 // checksum of that record
 	frames   []frame
 }
 
-// add appends a frame. It ignores a frame that the local log already has.
+// add appends a frame. It ignores a frame whose record is already in the local log.
 func (b *frameBatch) add(f frame) error {
 	previous, want := f.previous, b.checksum
 	switch {

@@ -19,8 +19,8 @@ const (
 	identityFormat = 2
 )
 
-// identity is the content of the file cluster.json: the node and the stream (the log of
-// the cluster) to which the log in a data directory belongs.
+// identity is the content of the file cluster.json: the node and the stream (the log of the cluster) to which the log
+// in a data directory belongs.
 type identity struct {
 	Format  int           `json:"format"`
 	Cluster string        `json:"cluster"`
@@ -67,11 +67,10 @@ func earlierVersion(dir string) error {
 		"it, or start this node with an empty directory", dir, raftDirName, ErrUnusable)
 }
 
-// Membership has the names of the cluster and the node to which a data directory belongs.
+// Membership names the cluster and the node to which a data directory belongs.
 type Membership struct{ Cluster, Node string }
 
-// ReadMembership returns the membership of a data directory. Cluster is "" if the directory does not belong to a
-// cluster.
+// ReadMembership returns the membership of a data directory. Cluster is "" if it belongs to no cluster.
 func ReadMembership(dir string) (Membership, error) {
 	i, found, err := readIdentityFile(dir)
 	if err == nil && found && (i.Cluster == "" || i.Node == 0) {
@@ -150,7 +149,7 @@ func replaceFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir makes it durable that files in a directory were created, renamed or removed.
+// syncDir makes earlier creations, renames and removals of files in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -38,16 +38,16 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// unlockDir releases the lock explicitly. To close the file is not enough, because a child process that is just being
+// unlockDir releases the lock explicitly. Closing the file is not enough, because a child process that is just being
 // started may have a copy of the file descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// archiveEnd is the name of the last file of an archive, which is empty. Without it, an archive is truncated.
+// archiveEnd is the name of the empty file that ends an archive. An archive without this file is truncated.
 const archiveEnd = "end"
 
-// packLog writes the files of the log in dir, which is in use, as a tar archive.
+// packLog writes the files of the log in dir as a tar archive. The log may be in use.
 func packLog(dir string, out io.Writer) error {
 	w := tar.NewWriter(out)
 	err := wal.CopyFiles(dir, func(name string, bytes int64, data io.Reader) error {

@@ -22,9 +22,9 @@ const (
 	codeKeyBytes = 32
 )
 
-// join starts raft and waits until this node has all committed records' positions. If no member has a log of the
-// cluster, join creates it. If the other nodes no longer have the entries that this node lacks, it copies another
-// node's log. It returns the open log.
+// join starts raft and waits until this node has received all committed entries. If there is no stream yet, the first
+// member or the member with a log creates it (bootstrap). If the other nodes no longer have the entries that this node
+// lacks, join copies another node's log. It returns the open log.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
 	if err := c.startReplica(); err != nil {
 		return log, err
@@ -70,9 +70,9 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, false, c.bootstrap(log.Last())
 	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
 		return log, false, errors.New("this node does not vote yet")
-	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // else changes would be rejected
+	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // changes need the majority
 		return log, true, r.checkEnd(log.Last())
-	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without it the leader is about to send a snapshot
+	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without state it needs the leader's snapshot
 		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 		return log, true, nil
 	}
@@ -100,8 +100,8 @@ func (r *replica) takeOffer() *replicated {
 	return offer
 }
 
-// checkEnd returns an error if the local log, whose newest record is last, has records that the cluster does not have.
-// This node must have caught up.
+// checkEnd returns an error if the local log has records that the cluster does not have. last is the newest record of
+// the local log. Call checkEnd only when this node has caught up.
 func (r *replica) checkEnd(last uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,8 +112,8 @@ func (r *replica) checkEnd(last uint64) error {
 	return nil
 }
 
-// acceptOffer prepares this node for a snapshot of raft: it takes over the identity of the log, and copies another
-// node's log if this one ends before the snapshot. The leader then sends the snapshot again.
+// acceptOffer prepares this node for a snapshot that the leader offers. A new node joins the snapshot's stream. If the
+// local log ends before the snapshot, acceptOffer copies another node's log. The leader then sends the snapshot again.
 func (c *Cluster) acceptOffer(ctx context.Context, log *wal.Log, offer *replicated) (_ *wal.Log, done bool, err error) {
 	self := c.self.Load()
 	switch {
@@ -137,8 +137,8 @@ func (c *Cluster) acceptOffer(ctx context.Context, log *wal.Log, offer *replicat
 	return log, false, errors.New("waiting for the leader's snapshot")
 }
 
-// bootstrap creates the log of the cluster if this node is the member that has to do it (peerTable.bootstrapMember). If
-// another member has to do it, bootstrap returns an error.
+// bootstrap creates the stream if this node is the member that has to create it (peerTable.bootstrapMember). Otherwise
+// it returns an error.
 func (c *Cluster) bootstrap(last uint64) error {
 	if !c.config.selfIsMember() {
 		return errors.New("no node of the cluster answers")
@@ -205,8 +205,8 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 }
 
 // LoginCodeKey returns the secret key with which nodes hash the login codes that users get by e-mail. All nodes have
-// the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster draws it. It
-// is part of the state that raft replicates, so a node has it also without the others.
+// the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster draws the
+// key. Raft replicates it with the rest of the state, so a node can read it while the other nodes are down.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	for {
 		if r := c.replica.Load(); r != nil {

@@ -21,9 +21,9 @@ const (
 // errClosed is the error of Append after Journal.Close, and after Follow has returned.
 var errClosed = errors.New("the journal of the cluster is closed")
 
-// Journal combines the stream (the log that the nodes share, whose entries raft replicates) and the local log (this
-// node's own copy of its records). It implements actors.Shared. Only one goroutine at a time may call Append, and only
-// one may call Follow. Append works only while Follow runs, because Follow reports which record was committed.
+// Journal combines the stream (the log that the nodes share) and the local log (this node's own copy of its records).
+// It implements actors.Shared. Only one goroutine at a time may call Append, and only one may call Follow. Append works
+// only while Follow runs, because Follow finds out which record was committed.
 type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
@@ -31,7 +31,7 @@ type Journal struct {
 	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
 	stop             chan error                // makes Follow return the error
 	diskFull         atomic.Bool               // the local log waits for space on the disk
-	diskSince        atomic.Pointer[time.Time] // when the append to the local log began that is in progress, or nil
+	diskSince        atomic.Pointer[time.Time] // start of the append to the local log in progress, or nil
 
 	mu           sync.Mutex // guards the fields below
 	last         uint64     // sequence of the newest record in the local log
@@ -56,8 +56,8 @@ func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	return j, err
 }
 
-// lastChecksum returns the checksum of the newest record of a log, or 0 if the log has no record, also one that
-// begins with the snapshot of a restored backup.
+// lastChecksum returns the checksum of the newest record of a log. It returns 0 if the log has no record, as after the
+// restore of a backup, which is only a snapshot.
 func lastChecksum(log *wal.Log) (sum uint32, err error) {
 	if log.First() > log.Last() {
 		return 0, nil
@@ -94,7 +94,8 @@ func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 	if size := len(records[0]); size == 0 || size > recordBytesMax {
 		return 0, fmt.Errorf("append %d bytes to the stream: %w: want 1 to %d", size, wal.ErrLimit, recordBytesMax)
 	}
-	// A node that has no space for its own record must not propose it: it would not learn that it is committed.
+	// A node without space for its own record must not propose it: it could not copy the committed record to the local
+	// log.
 	if err := j.CheckSpace(int64(len(records[0]))); err != nil {
 		return 0, fmt.Errorf("append to the stream: %w", err)
 	}

@@ -13,8 +13,8 @@ const (
 )
 
 // Lead calls do each time that this node becomes the leader, until ctx ends. The context of do ends when another node
-// may lead; do must return then. At most one node does this at a time: a majority that has elected another leader has
-// not confirmed this one since then. do may go on for a moment, so correctness must not depend on it.
+// may lead; do must then return. At most one node holds the lease at a time, because a majority that has elected
+// another leader no longer confirms this one. But do may run on for a moment, so correctness must not depend on this.
 func (c *Cluster) Lead(ctx context.Context, do func(context.Context)) {
 	for sleep(ctx, leasePollInterval) == nil {
 		if !c.holdsLease() {

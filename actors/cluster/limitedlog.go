@@ -13,15 +13,15 @@ const (
 	repeatedMax    = 256 // number of different messages that limitedLog remembers
 )
 
-// limitedLog logs a kind of message once a minute, however often an event occurs. Other programs cause events on the
-// port of the node, and a node that is down causes them at the other nodes. Kinds that differ only in digits, such as
-// ports and numbers of connections, count as the same.
+// limitedLog logs a kind of message once a minute, however often it occurs. Otherwise a node that is down, or programs
+// that connect to this node's port, could fill the log. Kinds that differ only in digits, such as ports and numbers of
+// connections, count as the same.
 type limitedLog struct {
 	logger *slog.Logger
 	clock  func() time.Time
 
 	mu     sync.Mutex
-	logged map[string]time.Time
+	logged map[string]time.Time // when each kind was logged last
 }
 
 func (l *limitedLog) write(kind string, level slog.Level, message string, attributes ...any) {

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// promoteLag is the number of entries that a learner may lack when it becomes a voter.
+// promoteLag is the maximum number of entries that a learner may lack when it becomes a voter.
 const promoteLag = 64
 
-// changeMembers makes the members of raft those that the nodes have in their configurations, one step at a time. A node
-// first gets all entries as a learner, which has no vote: a new, empty voter would count for the majority at once.
-// Guests remain learners. Only the leader does this.
+// changeMembers changes the voters of raft to the members in the nodes' configurations, one step at a time. Only the
+// leader does this. A new node first gets all entries as a learner, because a new, empty voter would count for the
+// majority at once. Guests remain learners.
 func (r *replica) changeMembers() {
 	if !r.leads.Load() || !r.caughtUp() {
 		return
@@ -28,7 +28,7 @@ func (r *replica) changeMembers() {
 	})
 }
 
-// nextChange returns the next step, or nil if there is none. It runs on the goroutine that owns raft.
+// nextChange returns the next step, or nil if there is none. Call it on the goroutine that owns raft.
 func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
 		switch {
 		case !known:
 			for id, n := range r.state.Nodes {
-				if n.Name == h.Name { // a machine that was replaced
+				if n.Name == h.Name { // the machine was replaced
 					return change(pb.ConfChangeRemoveNode, id, n.Name)
 				}
 			}
@@ -94,8 +94,8 @@ func (r *replica) nearlyCurrent(id uint64) bool {
 	return ok && p.Match > 0 && p.Match+promoteLag >= status.HardState.GetCommit()
 }
 
-// votersComplete reports whether enough nodes vote that an acknowledged record is on a majority of the members. While
-// the cluster is being created this is not so.
+// votersComplete reports whether a majority of the members votes. Only then is an acknowledged record on a majority of
+// the members. A new cluster begins with one voter.
 func (r *replica) votersComplete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *replica) votes() bool {
 	return slices.Contains(r.voters, r.id)
 }
 
-// isCurrent reports whether this node votes and has applied what was committed when it last asked.
+// isCurrent reports whether this node votes and has applied all entries up to the read index.
 func (r *replica) isCurrent() bool { return r.caughtUp() && r.votes() }
 
 func (r *replica) removed() []uint64 {
@@ -124,17 +124,17 @@ func (r *replica) removed() []uint64 {
 	return slices.Clone(r.state.Removed)
 }
 
-// leaveFullDisk hands over the leadership before this node has to refuse entries.
+// leaveFullDisk hands over the leadership before this node's disk is so full that it must refuse entries.
 func (r *replica) leaveFullDisk() {
 	if j := r.c.Journal(); j != nil && r.leads.Load() && j.CheckSpace(spaceMargin) != nil {
 		r.transfer()
 	}
 }
 
-// spaceMargin is the free space, besides the reserve, with which a node leads.
+// spaceMargin is the free disk space that a leader needs in addition to the reserve.
 const spaceMargin = 4 << 20
 
-// removeForgotten removes a node that operators have declared gone from raft.
+// removeForgotten removes from raft a node that an operator has declared gone (Forget).
 func (c *Cluster) removeForgotten(name string) {
 	r := c.replica.Load()
 	if r == nil || !r.leads.Load() {
@@ -145,7 +145,7 @@ func (c *Cluster) removeForgotten(name string) {
 		defer r.mu.Unlock()
 		for id, n := range r.state.Nodes {
 			if n.Name == name && id != r.id {
-				_ = r.raw.ProposeConfChange(change(pb.ConfChangeRemoveNode, id, name)) // it stays a learner that is gone
+				_ = r.raw.ProposeConfChange(change(pb.ConfChangeRemoveNode, id, name)) // else it stays in raft
 			}
 		}
 	})

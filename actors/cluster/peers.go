@@ -16,8 +16,8 @@ import (
 
 const peersMax = 64 // maximum number of nodes in peerTable
 
-// heartbeat has the state of one node. In it, the stream is the log of the cluster, and
-// the local log is the node's own copy of the stream. Each node sends its heartbeat to all nodes every watchInterval.
+// heartbeat is the state of one node, which sends it to all nodes every watchInterval. The stream is the log of the
+// cluster, and the local log is the node's own copy of the stream.
 type heartbeat struct {
 	Name      string            `json:"name"`
 	Address   string            `json:"address"`
@@ -32,7 +32,7 @@ type heartbeat struct {
 	Addresses map[string]string `json:"addresses"`         // of the nodes that this node reaches, by name
 	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
 	Durable   map[uint64]uint64 `json:"durable,omitempty"` // replica.durable
-	Current   bool              `json:"current,omitempty"` // the node has what was committed when it last asked
+	Current   bool              `json:"current,omitempty"` // the node votes and is up to date (replica.isCurrent)
 	Leaving   bool              `json:"leaving,omitempty"` // the node is a guest and stops
 }
 
@@ -41,6 +41,7 @@ type receivedHeartbeat struct {
 	receivedAt time.Time
 }
 
+// peerTable holds the newest heartbeat of each node.
 type peerTable struct {
 	cluster *Cluster
 
@@ -76,7 +77,7 @@ func (t *peerTable) receive(from string, body []byte) {
 		r.noteDurable(h.Durable)
 	}
 	t.learn(h.Name, h.Address)
-	for name, address := range h.Addresses { // so that a node and a leader that is not in its list reach each other
+	for name, address := range h.Addresses { // a node may need the address of a leader that is not in its list
 		if now.Sub(t.byName[name].receivedAt) >= reachableWithin {
 			t.learn(name, address)
 		}
@@ -89,7 +90,7 @@ func (t *peerTable) learn(name, address string) {
 	}
 }
 
-// forget removes a node that will not come back from the table. It returns an error if the node is a member, runs, or
+// forget removes from the table a node that will not come back. It returns an error if the node is a member, runs, or
 // is unknown.
 func (t *peerTable) forget(name string) error {
 	t.mu.Lock()
@@ -113,8 +114,8 @@ func requestError(code engine.Code, format string, args ...any) error {
 	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forget makes all reachable nodes forget a node that has stopped and will not come back, so that it is no longer in
-// their Status. The error is an *engine.Error if the request was wrong.
+// Forget makes all reachable nodes forget a node that has stopped and will not come back. Their Status then no longer
+// lists it. The error is an *engine.Error if the request was wrong.
 func (c *Cluster) Forget(name string) error {
 	if err := c.peers.forget(name); err != nil {
 		return err
@@ -147,7 +148,6 @@ func (c *Cluster) otherProcessError() error {
 		"empty directory and a number of its own", c.config.name())
 }
 
-// heartbeat returns the present heartbeat of this node.
 func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{

@@ -21,35 +21,35 @@ import (
 )
 
 const (
-	tickInterval   = 50 * time.Millisecond
-	electionTicks  = 20 // an election begins after one to two times this number of ticks without the leader
-	heartbeatTicks = 4
-	inboxMax       = 4096
-	queueBytesMax  = 32 << 20 // committed records that wait for the local log
-	queuePause     = 20 * time.Millisecond
-	campaignsMax   = 5 // attempts to become the leader after the connection to the leader broke
-	// campaignStagger is the time that a node leaves to each node with a smaller ID. If two nodes campaign at the same
-	// time, neither may win.
+	tickInterval   = 50 * time.Millisecond // raft counts time in ticks
+	electionTicks  = 20                    // an election begins after one to two times as many ticks without a leader
+	heartbeatTicks = 4                     // ticks between two heartbeats of the leader
+	inboxMax       = 4096                  // messages of other nodes that wait for raft; more are dropped
+	queueBytesMax  = 32 << 20              // committed records that wait for the local log
+	queuePause     = 20 * time.Millisecond // time between two checks in awaitRoom
+	campaignsMax   = 5                     // attempts to become the leader after the connection to the leader broke
+	// campaignStagger is how long a node waits for each voter with a smaller ID before it campaigns. If two nodes
+	// campaign at the same time, neither may win.
 	campaignStagger  = 60 * time.Millisecond
 	campaignInterval = 100 * time.Millisecond
-	// A running node stops if it has received only snapshots that it cannot use for this long. At its next start it
-	// copies another node's log.
+	// A running node that receives only unusable snapshots for this time stops. At its next start it copies another
+	// node's log.
 	unusableSnapshotsMax = 10 * time.Second
 )
 
-// replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied; all others send it
-// functions.
+// replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied. Other goroutines send it
+// functions to run (do).
 type replica struct {
 	c     *Cluster
 	id    uint64
 	raw   *raft.RawNode
 	store *store
-	view  *storageView
-	calls chan call
-	inbox chan *pb.Message
+	view  *storageView     // the storage that raft uses
+	calls chan call        // functions for run; see do
+	inbox chan *pb.Message // messages of other nodes
 
 	conf    *pb.ConfState
-	applied uint64 // index of the newest applied entry
+	applied uint64 // index of the newest entry that this node has applied
 
 	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
 	leads  atomic.Bool
@@ -60,23 +60,23 @@ type replica struct {
 	// readIndex is the index up to which entries must be applied to be up to date; 0 = unknown.
 	readIndex atomic.Uint64
 	diskFull  atomic.Bool
-	began     time.Time // the times in requests for a read index count from here
+	began     time.Time // requestReadIndex sends times relative to this one
 
 	mu               sync.Mutex // guards the fields below
 	state            replicated
-	durable          map[uint64]uint64 // by raft ID: index of the newest committed entry that a node certainly has on its disk
+	durable          map[uint64]uint64 // by raft ID: index of the newest committed entry known to be on the node's disk
 	voters           []uint64
 	learners         []uint64
-	queue            []frame     // committed records that Follow has not taken
-	queued           int         // bytes in queue
-	ledSince         time.Time   // when this node became the leader
-	readIndexAskedAt time.Time   // when the newest request for a read index was sent that a majority has answered
-	offer            *replicated // state of a snapshot that this node's own log cannot be continued with
-	offeredAt        time.Time   // when the first of such snapshots came
-	offeredTo        uint64      // appliedNow at that time
-	err              error       // why the replica has stopped
-	appliedNow       uint64      // copy of applied for other goroutines
-	wake             chan struct{}
+	queue            []frame       // committed records that Follow has not taken
+	queued           int           // bytes in queue
+	ledSince         time.Time     // when this node became the leader
+	readIndexAskedAt time.Time     // time of the newest requestReadIndex that a majority has answered
+	offer            *replicated   // state of an unusable snapshot of the leader (acceptSnapshot), or nil
+	offeredAt        time.Time     // when the first unusable snapshot came
+	offeredTo        uint64        // appliedNow at that time
+	err              error         // why the replica has stopped
+	appliedNow       uint64        // copy of applied for other goroutines
+	wake             chan struct{} // wakes Follow: the queue has frames, or err is set
 }
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
@@ -134,8 +134,9 @@ func (v *storageView) Snapshot() (*pb.Snapshot, error) {
 
 var errOlder = errors.New("this directory is older than what this node has confirmed; start the node with an empty directory")
 
-// noteDurable notes which entries nodes have. A directory that was put back from a copy lacks such entries. raft does
-// not notice that if the leader has changed since, and if the node voted, acknowledged records could be lost.
+// noteDurable stores which entries the nodes have. If this node lacks an entry that it has confirmed, its directory was
+// restored from a copy. raft does not notice that after a change of the leader. Acknowledged records could be lost if
+// the node voted, so noteDurable sets older.
 func (r *replica) noteDurable(indexes map[uint64]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +148,7 @@ func (r *replica) noteDurable(indexes map[uint64]uint64) {
 	}
 }
 
-// observeFollowers notes which entries the followers of this node have.
+// observeFollowers calls noteDurable with the entries that the followers of this leader have.
 func (r *replica) observeFollowers() {
 	if !r.leads.Load() {
 		return
@@ -162,7 +163,7 @@ func (r *replica) observeFollowers() {
 	r.noteDurable(indexes)
 }
 
-// durableIndexes returns what is known of the nodes in the cluster.
+// durableIndexes returns a copy of durable for the nodes that are in the cluster.
 func (r *replica) durableIndexes() map[uint64]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +174,7 @@ func (r *replica) durableIndexes() map[uint64]uint64 {
 // run owns raft until the Cluster is closed or an error makes the node stop.
 func (r *replica) run() {
 	defer func() {
-		if p := recover(); p != nil { // raft panics if its own log lacks what this node has confirmed to others
+		if p := recover(); p != nil { // raft panics if its log lacks entries that this node has confirmed
 			r.stop(fmt.Errorf("raft stopped: %v: %w", p, errOlder))
 		}
 	}()
@@ -218,7 +219,7 @@ type call struct {
 	done chan bool // whether it ran
 }
 
-// do runs f on the goroutine that owns raft. It returns false if that goroutine has stopped, or waits for a disk.
+// do runs f on the goroutine that owns raft. It returns false if that goroutine has stopped or is waiting for the disk.
 func (r *replica) do(f func()) bool {
 	done := make(chan bool, 1)
 	select {
@@ -241,6 +242,7 @@ func (r *replica) do(f func()) bool {
 	}
 }
 
+// stop records why the replica has stopped, and wakes Follow.
 func (r *replica) stop(err error) {
 	if r.c.ctx.Err() != nil {
 		return
@@ -309,10 +311,10 @@ func (r *replica) save(rd *raft.Ready) error {
 	}
 }
 
-// awaitRoom waits while Follow is far behind, because its disk is full. Without this limit the queue could need any
-// amount of memory.
+// awaitRoom waits while Follow is far behind, for example because the disk is full. Otherwise the queue could grow
+// without limit.
 func (r *replica) awaitRoom() error {
-	for r.c.Journal() != nil { // before that nothing takes records, and Join waits for them
+	for r.c.Journal() != nil { // before that Follow does not run, and Join needs the entries
 		r.mu.Lock()
 		room := r.queued < queueBytesMax
 		r.mu.Unlock()
@@ -326,7 +328,7 @@ func (r *replica) awaitRoom() error {
 	return nil
 }
 
-// pause waits for d. It rejects calls meanwhile, because their callers must not wait for a disk.
+// pause waits for d. Meanwhile it rejects calls, because their callers must not wait for a disk.
 func (r *replica) pause(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -372,7 +374,7 @@ func (r *replica) lead(e *pb.Entry) {
 	r.leadership.Store(&leadership{e.GetTerm(), r.state.Sequence})
 }
 
-// confirmed notes that a majority has answered a request of requestReadIndex.
+// confirmed handles the answer of a majority to requestReadIndex.
 func (r *replica) confirmed(state raft.ReadState) {
 	r.readIndex.Store(max(1, state.Index))
 	var asked time.Duration
@@ -395,7 +397,8 @@ func (r *replica) send(m *pb.Message) {
 	}
 }
 
-// name returns the name of a node. A new node has no entries yet, and knows the others by their heartbeats only.
+// name returns the name of a node. A new node has no entries yet, and gets the names of others only from their
+// heartbeats.
 func (r *replica) name(id uint64) string {
 	r.mu.Lock()
 	name := r.state.Nodes[id].Name
@@ -476,13 +479,14 @@ func (r *replica) applyConf(data []byte) error {
 	return nil
 }
 
+// publishConf copies conf and applied for other goroutines.
 func (r *replica) publishConf() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.voters, r.learners, r.appliedNow = slices.Clone(r.conf.Voters), slices.Clone(r.conf.Learners), r.applied
 }
 
-// compact writes a checkpoint if one is due and this node's own log has the records of all applied entries.
+// compact writes a checkpoint if one is due and the local log has the records of all applied entries.
 func (r *replica) compact() error {
 	r.mu.Lock()
 	state := r.state
@@ -497,10 +501,10 @@ func (r *replica) compact() error {
 	return err
 }
 
-// step gives raft a message of another node.
+// step queues a message of another node for raft.
 func (r *replica) step(m *pb.Message) {
 	if m.GetTo() != r.id || r.older.Load() {
-		return // for an earlier owner of this address or name
+		return // sent to an earlier node with this name, or this node must not vote
 	}
 	if m.GetType() == pb.MsgSnap && !r.acceptSnapshot(m.GetSnapshot()) {
 		return
@@ -511,15 +515,15 @@ func (r *replica) step(m *pb.Message) {
 	}
 }
 
-// tooFarBehind reports whether the leader can only send snapshots, because it no longer has the entries that this node
-// lacks. A new leader does not know yet which entries this node has: it may send a snapshot first, and entries soon
-// after, so one snapshot proves nothing. It is called with mu locked.
+// tooFarBehind reports whether the leader can send only snapshots, because it no longer has the entries that this node
+// lacks. One snapshot proves nothing: a new leader does not know yet which entries this node has, so it may send a
+// snapshot first, and entries soon after. The caller must hold mu.
 func (r *replica) tooFarBehind() bool {
 	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > unusableSnapshotsMax
 }
 
-// acceptSnapshot reports whether this node's own log has all records that are in a snapshot of raft. If not, it keeps
-// the state of the snapshot as an offer: Join copies another node's log first.
+// acceptSnapshot reports whether the local log has all records that are in a snapshot of raft. If not, the snapshot is
+// unusable: acceptSnapshot keeps its state as an offer, for which Join first copies another node's log.
 func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	state, err := decodeReplicated(snapshot.GetData())
 	self := r.c.self.Load()
@@ -547,7 +551,7 @@ func (r *replica) propose(term uint64, body []byte) (ok bool) {
 	}) && ok
 }
 
-// caughtUp reports whether this node has applied what was committed when requestReadIndex was called.
+// caughtUp reports whether this node has applied all entries up to the read index, and so is up to date.
 func (r *replica) caughtUp() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -564,8 +568,8 @@ func (r *replica) caughtUpSince(start time.Time) bool {
 }
 
 // requestReadIndex asks the leader for its commit index: a node that has applied the entry with this index is up to
-// date. The leader answers when a majority has confirmed that it still leads. The request carries the time at which it
-// was made.
+// date. The leader answers when a majority has confirmed that it still leads. The request contains the time of the
+// call.
 func (r *replica) requestReadIndex() {
 	if r.leader.Load() != 0 {
 		request := binary.LittleEndian.AppendUint64(nil, uint64(r.c.config.Clock().Sub(r.began))) //nolint:gosec // read again as a time
@@ -573,8 +577,8 @@ func (r *replica) requestReadIndex() {
 	}
 }
 
-// connectionLost is called when the connection from a node has ended. If it was the leader, this node stands for
-// election at once, if the others agree that the leader is gone.
+// connectionLost is called when the connection from a node has ended. If that node was the leader, this node forgets it
+// and campaigns at once. The others vote for this node only if they have lost the leader too.
 func (r *replica) connectionLost(name string) {
 	lost := r.leader.Load()
 	r.mu.Lock()
@@ -635,7 +639,7 @@ func (r *replica) transfer() {
 	})
 }
 
-// create makes this node the only voter of a new cluster whose log begins after record last.
+// create makes this node the only voter of a new cluster. Its log begins after record last.
 func (r *replica) create(stream string, codeKey []byte, last uint64) error {
 	state := replicated{Stream: stream, CodeKey: codeKey, Sequence: last, Nodes: map[uint64]nodeName{r.id: {r.c.config.name()}}}
 	if err := r.store.bootstrap(r.id, state); err != nil {

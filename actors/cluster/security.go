@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// TLS has the paths of PEM files. Authority is the certificate of the authority that signed the certificates of all
-// nodes. Certificate and Key belong to this node. Certificate must be valid as client and as server, and for the host
-// name that other nodes dial.
+// TLS names PEM files. Authority is the certificate of the authority that signed the certificates of all nodes.
+// Certificate and Key belong to this node. Certificate must be valid as client and as server, and for the host name
+// that other nodes dial.
 type TLS struct{ Authority, Certificate, Key string }
 
 const secretBytesMin = 32
 
-// checkSecurity requires certificate files, or else all three of: a secret, Insecure, and only loopback addresses.
+// checkSecurity requires either certificate files, or Insecure with a secret and only loopback addresses.
 func (c *Config) checkSecurity() error {
 	if n := len(c.Secret); n > 0 && n < secretBytesMin {
 		return fmt.Errorf("the secret has %d characters: want %d or more, as openssl rand -base64 32 makes them", n, secretBytesMin)
@@ -146,7 +146,7 @@ func (c *Config) memberHosts() (hosts []string) {
 	return hosts
 }
 
-// routePassword returns the password that nodes send to each other within TLS. It is "" without a secret.
+// routePassword returns the password that nodes send to each other within TLS, or "" without a secret.
 func (c *Config) routePassword() string {
 	if c.Secret == "" {
 		return ""
@@ -155,8 +155,8 @@ func (c *Config) routePassword() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// checkPeer returns an error if the node at the other end of a connection must be refused. The authority of the cluster
-// has signed its certificate.
+// checkPeer returns an error if the node at the other end of a connection must be refused. TLS has already verified
+// that the authority of the cluster has signed its certificate.
 func (c *Config) checkPeer(state *tls.ConnectionState, want, password string) error {
 	switch {
 	case state == nil || len(state.PeerCertificates) == 0:
@@ -169,7 +169,7 @@ func (c *Config) checkPeer(state *tls.ConnectionState, want, password string) er
 	return c.CheckCertificate(state.PeerCertificates[0])
 }
 
-// CheckCertificate returns an error if a certificate is not for the host of a member or of a guest. Nodes refuse such
+// CheckCertificate returns an error if a certificate is for neither a member's host nor a guest's. Nodes refuse such
 // certificates, because the authority may also have signed certificates for other purposes.
 func (c *Config) CheckCertificate(leaf *x509.Certificate) error {
 	if slices.ContainsFunc(append(c.memberHosts(), c.Guests...), func(host string) bool { return leaf.VerifyHostname(host) == nil }) {

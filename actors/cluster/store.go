@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// A record of the log in raftDirName is one of these kinds, followed by the message in protobuf's wire format.
+	// A record of raft's log (raftDirName) is one of these bytes, its kind, followed by a protobuf message.
 	kindEntry    = 'E' // an entry; it replaces the entry with the same index and all entries after that
 	kindVote     = 'H' // raft's hard state: term, vote, commit index
 	kindSnapshot = 'S' // a snapshot of the leader; it replaces all entries
@@ -26,8 +26,8 @@ const (
 	raftReserveBytes = 16 << 20 // free disk space that must remain after a write of raft
 )
 
-// store keeps raft's entries and votes in memory and in a wal. Entries and votes of one Ready are one batch of the wal,
-// so a crash loses all of them or none.
+// store keeps raft's entries and votes in memory and in a wal. The entries and votes of one raft.Ready are written
+// together (see write).
 type store struct {
 	*raft.MemoryStorage
 	log     *wal.Log
@@ -36,8 +36,7 @@ type store struct {
 	bytes   int
 }
 
-// replicated is the state that all nodes derive from the entries: what the entries mean depends on it. It is the data
-// of raft's snapshots.
+// replicated is the state that all nodes derive from the entries. It is the data of raft's snapshots.
 type replicated struct {
 	Stream   string              `json:"stream"`
 	CodeKey  []byte              `json:"codeKey"`  // secret key for hashes of login codes
@@ -46,7 +45,7 @@ type replicated struct {
 	Removed  []uint64            `json:"removed,omitempty"`
 }
 
-// nodeName is the data of a change that adds a node.
+// nodeName is the data of a raft ConfChange that adds a node.
 type nodeName struct {
 	Name string `json:"name"`
 }
@@ -70,7 +69,7 @@ func openStore(dir string, o wal.Options, every uint64) (*store, error) {
 	return s, nil
 }
 
-// fresh reports whether the store has nothing: the node has neither voted nor confirmed an entry.
+// fresh reports whether the store is empty: the node has neither voted nor confirmed an entry.
 func (s *store) fresh() bool {
 	hard, _, err := s.InitialState()
 	last, lastErr := s.LastIndex()
@@ -166,8 +165,8 @@ func (s *store) save(rd *raft.Ready) error {
 	return errors.Join(err, s.Append(rd.Entries))
 }
 
-// write appends records in batches that package wal accepts. A vote is the last record: if a crash cuts the batches,
-// raft has entries without the vote that came with them, which it never acknowledged.
+// write appends records in batches that package wal accepts. A vote is the last record. If a crash cuts the batches,
+// raft has entries without the vote that came with them; this node has acknowledged neither.
 func (s *store) write(records [][]byte) error {
 	for len(records) > 0 {
 		n, size := 0, 0
@@ -198,13 +197,13 @@ func (s *store) bootstrap(id uint64, state replicated) error {
 	return s.save(&raft.Ready{Snapshot: snapshot, HardState: &pb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(1)}, MustSync: true})
 }
 
-// checkpointDue reports whether the log is long, and a snapshot of the state after the entry applied would shorten it.
+// checkpointDue reports whether the log is long and a snapshot after the entry with index applied would shorten it.
 func (s *store) checkpointDue(applied uint64) bool {
 	snapshot, err := s.Snapshot()
 	return err == nil && applied > snapshot.GetMetadata().GetIndex() && (s.entries >= s.every || s.bytes >= checkpointBytes)
 }
 
-// checkpoint replaces the entries up to index applied, whose effect is state, by a snapshot.
+// checkpoint replaces the entries up to index applied by a snapshot. state is the state after these entries.
 func (s *store) checkpoint(applied uint64, conf *pb.ConfState, state replicated) error {
 	data, err := json.Marshal(state)
 	if err != nil {

@@ -2,6 +2,7 @@ package cluster
 
 import "sync"
 
+// taskGroup runs goroutines and waits for their end.
 type taskGroup struct {
 	mu     sync.Mutex
 	closed bool

@@ -18,7 +18,7 @@ const (
 	chunkTimeout = 10 * time.Second // maximum wait for a chunk
 )
 
-// sendLog answers a kindLogRequest with an archive of this node's log, and no more messages.
+// sendLog answers a kindLogRequest with an archive of this node's log. Nothing may follow on the connection.
 func (c *Cluster) sendLog(conn net.Conn) {
 	err := errors.New("this node is sending its log to other nodes already")
 	select {
@@ -48,7 +48,7 @@ type timedWriter struct{ net.Conn }
 
 // Write implements io.Writer.
 func (w timedWriter) Write(p []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
+	if err := w.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 		return 0, err
 	}
 	return w.Conn.Write(p)
@@ -92,7 +92,7 @@ type timedReader struct {
 
 // Read implements io.Reader.
 func (r timedReader) Read(p []byte) (int, error) {
-	if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // of the operating system
+	if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 		return 0, err
 	}
 	return r.r.Read(p)

@@ -32,7 +32,7 @@ const (
 	kindCall       = 'c' // a request to the leader
 	kindAnswer     = 'a' // the answer
 	kindLogRequest = 'l' // answered with a tar archive
-	kindRefused    = 'x' // the answer to the hello of a process that is refused because of a claim
+	kindRefused    = 'x' // refuses a hello, because of a claim
 )
 
 const (
@@ -44,8 +44,8 @@ const (
 	greetTimeout    = 3 * time.Second        // for the handshake and the hello of a connection, at the node that dials
 	helloTimeout    = 6 * time.Second        // the same at the other node
 	writeTimeout    = 5 * time.Second
-	// silenceMax is the time without a message after which a connection is closed, and dialed again. Without it a
-	// connection that was cut off would wait for TCP to send again, which takes longer the longer the cut lasted.
+	// silenceMax is the time without a message after which a node closes a connection and dials again. Without it a
+	// connection would resume late after an interruption, because TCP doubles the time between its attempts.
 	silenceMax     = 3 * time.Second
 	pendingMax     = 128 // connections that have not authenticated themselves
 	pendingPerHost = 32
@@ -61,14 +61,14 @@ type hello struct {
 	Password string `json:"password,omitempty"`
 }
 
-// claim is the process that has a node's name, as long as it has connections with this node. Meanwhile other processes
-// with that name are refused: of two processes of one node, each node accepts the first that it reaches.
+// claim is the process that has connected under the name of a node. While it has connections with this node, other
+// processes with that name are refused. So if two processes use one name, each node accepts the first that it reaches.
 type claim struct {
-	process, machine string
-	connections      int
+	process, machine string // of the hello
+	connections      int    // number of open connections of the process
 }
 
-// errOtherProcess refuses a process because of a claim.
+// errOtherProcess: the process was refused because of a claim.
 var errOtherProcess = errors.New("another process of this node is connected")
 
 // transport sends messages to other nodes and receives theirs.
@@ -80,8 +80,8 @@ type transport struct {
 	log         *limitedLog
 
 	mu      sync.Mutex
-	links   map[string]*link
-	claims  map[string]*claim
+	links   map[string]*link    // by the name of the node
+	claims  map[string]*claim   // by the name of the node
 	open    map[net.Conn]string // the node at the other end, or "" if it has not authenticated itself
 	pending []net.Conn          // connections that have not authenticated themselves, the oldest first
 	closed  bool
@@ -127,7 +127,7 @@ func (t *transport) setTLS(tlsConfig *tls.Config) {
 	}
 }
 
-// learn starts a connection to a node, or notes the address in its heartbeat: it may have moved.
+// learn starts a connection to a node. For a known node it only stores the address, which may have changed.
 func (t *transport) learn(name, address string) {
 	if name == t.c.config.name() {
 		return
@@ -188,7 +188,6 @@ func (t *transport) answered() bool {
 	return true
 }
 
-// broadcast sends a message to all nodes.
 func (t *transport) broadcast(kind byte, body []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +234,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 // readAnswers reads the heartbeats and answers of a node until the connection ends.
 func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	for {
-		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // of the operating system
+		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // deadlines use real time
 			return
 		}
 		kind, body, err := readMessage(r)
@@ -252,8 +251,8 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 	}
 }
 
-// write sends the messages of a link until the connection ends. The first is a heartbeat: it tells the other node which
-// entries it must have, before that node votes. read returns when the connection has ended.
+// write sends the messages of a link until the connection ends. The first is a heartbeat, which tells the other node
+// which entries it must have before it votes (heartbeat.Durable). read must return when the connection has ended.
 func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read func()) error {
 	ended := make(chan struct{})
 	go func() { // ends with conn, which write closes
@@ -263,7 +262,7 @@ func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read 
 	defer func() { _ = conn.Close(); <-ended }()
 	w := bufio.NewWriterSize(conn, 1<<16)
 	for b := encodeMessage(kindHeartbeat, heartbeat); ; {
-		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
+		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 			return err
 		}
 		if b[4] == kindHeartbeat {
@@ -287,7 +286,7 @@ func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read 
 	}
 }
 
-// dial connects to a node and checks that it is the node with this name.
+// dial connects to a node and checks its name.
 func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *bufio.Reader, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
@@ -301,7 +300,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 		return nil, nil, net.ErrClosed
 	}
 	r := bufio.NewReaderSize(conn, 1<<16)
-	err = conn.SetDeadline(time.Now().Add(greetTimeout)) //nolint:forbidigo // of the operating system
+	err = conn.SetDeadline(time.Now().Add(greetTimeout)) //nolint:forbidigo // deadlines use real time
 	if err == nil {
 		err = conn.HandshakeContext(ctx)
 	}
@@ -376,8 +375,8 @@ func (t *transport) begin(conn net.Conn) bool {
 	return true
 }
 
-// claim notes the process at the other end of a connection. It returns an error if the node's name belongs to another
-// process.
+// claim records the process at the other end of a connection. It returns an error if another process has the node's
+// name.
 func (t *transport) claim(conn net.Conn, h *hello) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -397,8 +396,8 @@ func (t *transport) claim(conn net.Conn, h *hello) error {
 	return nil
 }
 
-// acceptance counts the nodes that have accepted this process, and those that have accepted another process of this
-// node.
+// acceptance counts the nodes that have accepted this process, and those that have accepted another process with this
+// node's name.
 func (t *transport) acceptance() (accepting, refusing int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -412,6 +411,7 @@ func (t *transport) acceptance() (accepting, refusing int) {
 	return accepting, refusing
 }
 
+// end closes a connection. A claim ends with its last connection.
 func (t *transport) end(conn net.Conn) {
 	_ = conn.Close()
 	t.mu.Lock()
@@ -425,7 +425,7 @@ func (t *transport) end(conn net.Conn) {
 	t.authenticated(conn)
 }
 
-// authenticated removes a connection from pending. It is called with mu locked.
+// authenticated removes a connection from pending. The caller must hold mu.
 func (t *transport) authenticated(conn net.Conn) {
 	for i, s := range t.pending {
 		if s == conn {
@@ -452,8 +452,8 @@ func (t *transport) accept() {
 	}
 }
 
-// admit limits connections that have not authenticated themselves, of one address and of all, by closing the oldest. So
-// a node is admitted during a flood from its own address.
+// admit limits the number of connections that have not authenticated themselves, for each address and for all. Beyond a
+// limit it closes the oldest, so that a node can connect even during a flood from its own address.
 func (t *transport) admit(conn net.Conn) bool {
 	if !t.begin(conn) {
 		return false
@@ -497,7 +497,7 @@ func (t *transport) serve(raw net.Conn) {
 	for err == nil {
 		var kind byte
 		var body []byte
-		if err = conn.SetReadDeadline(time.Now().Add(silenceMax)); err == nil { //nolint:forbidigo // of the operating system
+		if err = conn.SetReadDeadline(time.Now().Add(silenceMax)); err == nil { //nolint:forbidigo // deadlines use real time
 			kind, body, err = readMessage(r)
 		}
 		if err == nil {
@@ -512,7 +512,7 @@ func (t *transport) serve(raw net.Conn) {
 
 // greet authenticates the node at the other end of a connection.
 func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hello, err error) {
-	if err = conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil { //nolint:forbidigo // of the operating system
+	if err = conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 		return h, err
 	}
 	if err = conn.HandshakeContext(t.c.ctx); err != nil {
@@ -537,7 +537,7 @@ func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hell
 	if err = t.claim(raw, &h); err == nil {
 		err = t.writeHello(conn, h.Name)
 	} else {
-		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // the other node sees the end of the connection
+		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // else it sees the end of the connection
 	}
 	return h, errors.Join(err, conn.SetDeadline(time.Time{}))
 }
@@ -573,16 +573,15 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 }
 
 func (t *transport) answerHeartbeat(conn net.Conn) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // of the operating system
+	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 		return err
 	}
 	_, err := conn.Write(encodeMessage(kindHeartbeat, t.c.encodeHeartbeat()))
 	return err
 }
 
-// close closes all connections.
 func (t *transport) close() {
-	_ = t.listener.Close() // it is closed even then
+	_ = t.listener.Close() // after an error the listener is closed too
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true

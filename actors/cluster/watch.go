@@ -48,9 +48,9 @@ func (c *Cluster) watch() {
 	}
 }
 
-// stopOnProblem makes Follow return an error if this node must stop: because most other nodes have accepted another
-// process of this node while they did not reach this one, because the cluster has removed this node, because its
-// directory is an old copy, or because this node joined without the others and has records that they lack.
+// stopOnProblem makes Follow return an error if this node must stop. There are four reasons: the cluster has removed
+// it; most other nodes have accepted another process with its name; its directory is an old copy; or it joined without
+// the others and has records that they lack.
 func (c *Cluster) stopOnProblem() {
 	j := c.Journal()
 	if j == nil {
@@ -95,8 +95,8 @@ func (c *Cluster) updateHealth() {
 	c.health.Store(&next)
 }
 
-// maybeTransferring reports whether there is no leader, perhaps only because leadership is being transferred. elapsed
-// is the time since this node most recently saw a majority.
+// maybeTransferring reports whether the leader may be missing only because leadership is being transferred. elapsed is
+// the time since this node most recently saw a majority.
 func maybeTransferring(leader string, elapsed time.Duration) bool {
 	return leader == "" && elapsed < leaderChangeMax
 }

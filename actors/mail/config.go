@@ -32,7 +32,7 @@ const (
 type Config struct {
 	// Addr is the address of the mail server, host:port.
 	Addr string
-	// TLS is StartTLS if empty.
+	// TLS is the encryption of the connection. Empty = StartTLS.
 	TLS TLS
 	// User and Password are for the SMTP login (PLAIN or LOGIN). Set both or neither. If they are set, TLS must not be
 	// Off.
@@ -42,7 +42,7 @@ type Config struct {
 	From account.Email
 	// CAFile is a PEM file with certificates of trusted authorities. Empty = the system's authorities.
 	CAFile string
-	// Clock returns the present time. With a monotonic reading, delays do not depend on steps of the wall clock.
+	// Clock returns the present time. With a monotonic reading, steps of the wall clock do not change delays.
 	Clock func() time.Time
 	// Random is the source of Message-IDs, usually crypto/rand.Reader. It need not be safe for concurrent use.
 	Random io.Reader

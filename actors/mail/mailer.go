@@ -17,13 +17,13 @@ import (
 // Mailer sends emails. Its methods are safe for concurrent use.
 type Mailer struct {
 	config Config
-	ctx    context.Context // canceled when Close stops waiting for the worker
+	ctx    context.Context // canceled when Close no longer waits for the worker
 	cancel context.CancelFunc
 	wake   chan struct{} // signals the worker to check the queue
 	done   chan struct{} // closed when the worker has returned
 
 	mu           sync.Mutex // guards the fields below; never held during an attempt
-	queue        []*entry   // waiting emails, oldest first; with sending at most queueMax
+	queue        []*entry   // waiting emails, oldest first; together with sending at most queueMax
 	sending      *entry     // nil = none
 	counts       Stats
 	closing      bool      // Close was called
@@ -48,8 +48,8 @@ type refusals struct {
 }
 
 const (
-	// refusedRecipientsMin: after so many refused recipients in a row, the condition says that the server refuses every
-	// email. Fewer refusals may be users who mistyped their address.
+	// refusedRecipientsMin is the number of consecutive refused recipients at which the condition says that the server
+	// refuses every email. Fewer refusals may come from users who mistyped their address.
 	refusedRecipientsMin = 3
 	// retryAfter is the RetryAfter of Send's errors.
 	retryAfter = 30 * time.Second
@@ -254,7 +254,7 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	full := m.fullSince
 	m.sending, m.fullSince = nil, time.Time{}
 	e.attempts++
-	if m.ctx.Err() == nil { // else Close caused the failure, not the server
+	if m.ctx.Err() == nil { // otherwise Close caused the failure, not the server
 		m.noteServer(e.mail.To, fail, now)
 	}
 	if fail == nil {

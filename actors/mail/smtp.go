@@ -84,7 +84,7 @@ func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 		err := sender.DialAndSendWithContext(ctx, message)
 		var sendErr *gomail.SendError
 		switch {
-		case message.IsDelivered(): // then a failed farewell does not matter
+		case message.IsDelivered(): // a later error does not matter
 			return stageEmail, nil
 		case errors.As(err, &sendErr):
 			return stageEmail, err
@@ -93,8 +93,8 @@ func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
 	})
 }
 
-// attempt runs do with a client of the library that is connected and logged in. It limits the time and closes the
-// connection; after a failed TLS handshake or login the library would leave it open.
+// attempt runs do with a client of the library, which do must connect. attempt limits the time of the whole dialog and
+// closes the connection, which the library would leave open after a failed TLS handshake or login.
 func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Client) (stage, error)) *failure {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Cl
 			return nil, err
 		}
 		conn = opened
-		context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits the time of each step only
+		context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits only each step
 		if c.TLS != Implicit {
 			return conn, nil
 		}

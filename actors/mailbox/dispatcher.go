@@ -2,15 +2,15 @@ package mailbox
 
 import "sync"
 
-// dispatcher holds a queue of actors and the workers that run them. Ref.send adds an idle actor for a one-way message.
-// Ref.run adds an actor again after a full turn (callerTurnMax or workerTurnMax messages). The queue contains an actor
-// at most once.
+// dispatcher holds a queue of actors with waiting messages, and the workers that run them. Ref.send adds an idle actor
+// for a one-way message. Ref.run adds an actor again after it has handled callerTurnMax or workerTurnMax messages. The
+// queue contains an actor at most once.
 type dispatcher struct {
 	workers sync.WaitGroup
 
 	mu         sync.Mutex
-	work       sync.Cond
-	head, tail *Ref
+	work       sync.Cond // signals the workers
+	head, tail *Ref      // the queue, linked by Ref.next
 	closed     bool
 }
 

@@ -16,8 +16,8 @@ type Message interface {
 	Reject(*engine.Error)
 }
 
-// OneWay is embedded in messages without an answer. Senders limit the number of their unhandled messages, so the room
-// reserved in each mailbox (Kind.Reserve) is enough. If a mailbox has no room, the node stops.
+// OneWay is embedded in messages without an answer. Senders must limit the number of their unhandled messages to the
+// room reserved in each mailbox (Kind.Reserve): if a mailbox has no room, the node stops.
 type OneWay struct{}
 
 // IsRequest implements Message.

@@ -5,9 +5,9 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 )
 
-// protoactor's process registry consists of 1,024 maps with SHARD_COUNT parts each. At the default of 32 parts, the
+// protoactor's process registry consists of 1,024 maps with SHARD_COUNT parts each. With the default of 32 parts, the
 // maps take 2.7 MiB and nearly half of the start-up time. The registry is used only when an actor starts or stops, so
-// one part is enough. SHARD_COUNT is meant to be set; no other setting of the library is changed.
+// one part is enough. SHARD_COUNT is exported to be set; no other setting of the library is changed.
 var _ = func() int {
 	cmap.SHARD_COUNT = 1
 	return cmap.SHARD_COUNT

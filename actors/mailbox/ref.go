@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	callerTurnMax = 64  // other callers' messages that a caller handles after its own
+	callerTurnMax = 64  // messages of other callers that a caller handles after its own
 	workerTurnMax = 256 // messages that a worker handles for one actor before it turns to the next
 	ringMin       = 8   // initial length of Ref.ring
 )
@@ -28,9 +28,9 @@ type Ref struct {
 	mu      sync.Mutex
 	running bool // a goroutine runs the actor, or the actor is in the queue of the dispatcher
 	closed  bool
-	spawned bool // System.Spawn has registered the actor with protoactor; constant
-	waiting int32
-	head    int32
+	spawned bool       // System.Spawn has registered the actor with protoactor; constant
+	waiting int32      // number of queued messages
+	head    int32      // index of the first queued message in ring
 	ring    *[]Message // the queue; nil until the first message has to wait
 
 	life *life // nil: not registered with protoactor (System.Init), and not stopping
@@ -39,7 +39,7 @@ type Ref struct {
 
 // life holds the fields that only spawned and stopping actors need.
 type life struct {
-	invoker  actor.MessageInvoker // protoactor's; nil: the actor is not registered
+	invoker  actor.MessageInvoker // protoactor's invoker; nil: the actor is not registered
 	stopping bool                 // the actor stops before the next message
 	stopped  chan struct{}        // closed after the actor has stopped and all its messages are answered
 }
@@ -63,7 +63,7 @@ func (r *Ref) Busy() bool {
 	return r.running
 }
 
-// send runs an idle actor if direct is true.
+// send implements Send and Deliver. If direct is true, it runs an idle actor itself; otherwise a worker does.
 func (r *Ref) send(m Message, isRequest, direct bool) {
 	r.mu.Lock()
 	if err := r.checkRoom(isRequest); err != nil {
@@ -160,8 +160,8 @@ func (r *Ref) enqueue(m Message) {
 	r.kind.waiting.Add(1)
 }
 
-// run handles queued messages. After messagesMax of them it adds the actor to the dispatcher's queue. The caller must
-// have set running.
+// run handles up to messagesMax queued messages. If more may be waiting, it adds the actor to the dispatcher's queue.
+// The caller must have set running.
 func (r *Ref) run(messagesMax int) {
 	for range messagesMax {
 		m, stop := r.dequeue()
@@ -226,7 +226,7 @@ func (r *Ref) recoverPanic(m Message) {
 }
 
 // handlePanic rejects the message after a panic of the actor. If the actor's state may now be wrong (Actor.FailsNode),
-// it also stops the node. The next start restores the state from the log.
+// it also stops the node; the next start restores the state from the log.
 func (r *Ref) handlePanic(m Message, reason any) {
 	cause := fmt.Errorf("panic over %T: %v\n%s", m, reason, debug.Stack())
 	if !r.actor.FailsNode(m) {

@@ -14,7 +14,7 @@ import (
 type Actor interface {
 	// Receive handles a message. It must not block, and must not wait for another actor.
 	Receive(Message)
-	// FailsNode reports whether the actor's state may be wrong after a panic of Receive over the message.
+	// FailsNode reports whether the actor's state may be wrong after Receive has panicked on the message.
 	FailsNode(Message) bool
 	// RejectAll rejects all open requests of the actor. It is called when the actor or the node stops.
 	RejectAll(*engine.Error)
@@ -105,7 +105,7 @@ func (s *System) Spawn(name string, kind *Kind, a Actor) (*Ref, error) {
 }
 
 // Init makes r the address of the actor a. Unlike Spawn it does not register the actor with protoactor, because
-// registration costs more than the rest of the actor. The kind must be Transient. The caller must call Stop.
+// registration takes more memory than the rest of the actor. The kind must be Transient. The caller must call Stop.
 func (s *System) Init(r *Ref, kind *Kind, a Actor) { r.system, r.kind, r.actor = s, kind, a }
 
 // Close ends the system. All actors must be stopped first.

@@ -85,7 +85,7 @@ type backupRun struct {
 	process          *process.Process
 	data, socket, to string
 	contents         contents
-	source           string // text for the summary that says where the backup comes from
+	source           string // where the backup comes from, as text for the summary
 }
 
 func (b *backupRun) run(ctx context.Context) error {
@@ -173,8 +173,8 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// write writes the backup to out. It gets the backup from the node that listens at the management socket, or without
-// one from the data directory.
+// write writes the backup to out. It gets the backup from the node that listens at the management socket. Without such
+// a node it copies the data directory.
 func (b *backupRun) write(ctx context.Context, out io.Writer) error {
 	n := datadir.New(datadir.SocketPath(b.socket, b.data), "tasard serve")
 	stream, err := n.Backup(ctx)
@@ -205,7 +205,7 @@ func (b *backupRun) copyDirectory(ctx context.Context, out io.Writer) (err error
 	switch {
 	case errors.Is(err, wal.ErrUncovered):
 		return exit.Errorf(exit.Unavailable, "%s: %w; the last node did not stop cleanly: start it and back it up, or copy the directory", b.data, err)
-	case errors.Is(err, wal.ErrLocked): // also by one that starts or stops
+	case errors.Is(err, wal.ErrLocked): // or by a node that starts or stops
 		return exit.Errorf(exit.Busy, "%s: a running node holds the directory and does not answer; try again, or name its socket with --admin-socket", b.data)
 	case err != nil:
 		return err
@@ -218,7 +218,7 @@ func (b *backupRun) copyDirectory(ctx context.Context, out io.Writer) (err error
 	})
 }
 
-// explain adds an exit code to an error of a backup or restore. doing says what was tried, for errors of writing.
+// explain adds an exit code to an error of a backup or restore. doing is the action, for errors of writing.
 func explain(doing string, err error) error {
 	var damageErr *wal.DamageError
 	var formatErr *wal.FormatError

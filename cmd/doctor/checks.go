@@ -43,7 +43,7 @@ func (d *doctor) checkSettings(context.Context) {
 }
 
 // checkDirectory checks the data directory, and that its owner owns the files in it: a command that ran as root may
-// have left some that the node can't read. If the directory does not exist, serve creates it.
+// have left files that the node can't read. If the directory does not exist, serve creates it.
 func (d *doctor) checkDirectory(context.Context) {
 	path := d.settings.Config.Dir
 	info, err := os.Stat(path)

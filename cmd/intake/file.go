@@ -32,7 +32,7 @@ type fileImport struct {
 	counts  lineCounts
 }
 
-// rejectedLine is an unpublished line of an observation file, or quote of a document.
+// rejectedLine is a line of an observation file, or a quote of a document, that was not published.
 type rejectedLine struct {
 	File         string
 	Line         int    // 0 for a document, which has no lines
@@ -91,7 +91,7 @@ func (c *lineCounts) err() error {
 		terminal.Thousands(rejected), terminal.Plural(c.lines, cmp.Or(c.unit, "line")), terminal.Thousands(c.refused), terminal.Thousands(c.malformed))
 }
 
-// add adds another count, for err.
+// add adds the counts that err uses.
 func (c *lineCounts) add(other *lineCounts) {
 	c.lines += other.lines
 	c.accepted += other.accepted

@@ -121,7 +121,7 @@ type importTarget struct {
 	explain   func(error) error // adds the cause and an exit code to an error of sink
 }
 
-// withTarget calls work with the running node, or else with the data directory.
+// withTarget calls work with the running node, or with the data directory if no node is running.
 func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
 	report := newReport(p)
 	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}

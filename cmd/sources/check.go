@@ -113,8 +113,8 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	return conclusion(reports, len(ids) == 0)
 }
 
-// conclusion returns an error whose exit code is the number of sources that are not ok, or nil. With onlyConfirmed,
-// other sources do not count.
+// conclusion returns nil if all sources are ok. Otherwise the exit code of the error is the number of the others. With
+// onlyConfirmed, sources without confirmed evidence do not count.
 func conclusion(reports []sourceReport, onlyConfirmed bool) error {
 	var counted, others []string
 	for i := range reports {

@@ -96,7 +96,7 @@ func (s *sourceReport) isOffline() bool {
 		(s.Failure.Kind == string(source.Network) || s.Failure.Kind == string(source.Timeout))
 }
 
-// explanation points to the cause of the verdict.
+// explanation describes the cause of the verdict.
 func (s *sourceReport) explanation() string {
 	var parts []string
 	if s.Failure != nil && s.Failure.Kind != string(source.Implausible) { // the refusals say more

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// AgeMaxDefault is a year, plus time to compare it with the one before.
+	// AgeMaxDefault is a year, plus some time to compare documents with those of a year before.
 	AgeMaxDefault    = 400 * 24 * time.Hour
 	freeMin          = 512 << 20 // of the disk; the log of a node becomes read-only at 64 MiB
 	documentBytesMax = 16 << 20  // package fetch accepts no larger document

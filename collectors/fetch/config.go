@@ -25,7 +25,7 @@ type Config struct {
 	// Dial opens a connection. It must return when its context ends. nil: connect only to public addresses, and to IP
 	// addresses in the URLs of the definition.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Roots has the trusted certificate authorities. nil: the system's.
+	// Roots contains the trusted certificate authorities. nil: those of the system.
 	Roots *x509.CertPool
 	// CA reads a PEM file with certificates, named by a source's definition (CAFile). nil: fetching such a source
 	// fails.

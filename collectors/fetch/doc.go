@@ -24,7 +24,7 @@
 //   - A response costs at most 16 MiB of memory, whatever its size and compression.
 //   - A document is complete. A body shorter than its Content-Length is a failure.
 //   - Certificates are always verified. Redirects to another site, or from https to http, are not followed.
-//   - Bot walls and robots.txt are respected; the failure is Blocked.
+//   - Bot protections and robots.txt are respected; the failure is Blocked.
 //   - Every error is a *source.Failure. It names the address, what was found and what was wanted.
 //   - A secret is sent only with TLS or to this machine, never after a redirect, and is in no document and no error.
 //   - Sources share no cookies, connections or certificate authorities.
@@ -34,7 +34,7 @@
 //	200 with a body                   the document
 //	204, 205, 200 without a body      empty, if it is the last request of the page
 //	301 302 303 307 308               followed, or http_status
-//	403; 401 with a body or to a secret; a challenge page with any error status   blocked
+//	403; 401 with a body, or for a request with a secret; a challenge page with any error status   blocked
 //	429 500 502 503 504               http_status, after three tries
 //	any other status                  http_status
 //	too large, bad content encoding, a header above 64 KiB         wrong_content

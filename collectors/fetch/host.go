@@ -7,7 +7,7 @@ import (
 
 // host serialises the requests to a host, with pauses. Goroutines lock it in the order of their calls.
 type host struct {
-	token       chan struct{} // has one element while the host is locked
+	token       chan struct{} // contains one element while the host is locked
 	nextRequest time.Time     // end of the pause; guarded by token
 	pause       time.Duration // guarded by token
 }

@@ -18,7 +18,7 @@ const (
 	tokenBytesMax     = 8 << 10
 	tokenLifeDefault  = 5 * time.Minute  // of a token without a lifetime from the server
 	tokenLifeMax      = 24 * time.Hour   // also keeps the sum of times from overflowing
-	tokenMargin       = 30 * time.Second // a token is not used so long before its end
+	tokenMargin       = 30 * time.Second // in this time before its end a token is not used
 	// gatewayPause is the time between two requests to a site with OAuth2. Gateways of banks allow one request a second.
 	gatewayPause = 1200 * time.Millisecond
 )

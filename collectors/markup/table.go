@@ -16,7 +16,7 @@ import (
 const (
 	spanMax    = 50
 	columnsMax = 100
-	RowsMax    = 5000 // rows of a page too
+	RowsMax    = 5000 // of a table, and of a page
 
 	headingBytesMax = 500 // a longer text is not a heading
 )
@@ -192,7 +192,7 @@ func (t *Table) Cells(tr *html.Node) (cells map[string]*html.Node, heading *html
 
 var bareNumber = regexp.MustCompile(`(?i)^(?:[^\p{L}/:]|RD|US|DOP)*\p{Nd}(?:[^\p{L}/:]|DOP)*$`)
 
-// isNumber reports whether a cell is a number and nothing else except signs and the currency. A date is not a number.
+// isNumber reports whether a cell contains only a number, perhaps with signs and the currency. A date is not a number.
 func isNumber(cell *html.Node) bool {
 	return bareNumber.MatchString(strings.TrimSpace(VisibleText(cell)))
 }

@@ -9,9 +9,8 @@ import (
 // addressPageBytesMax is how much of a page AttributeOf parses. A parsed page needs many times the memory of its text.
 const addressPageBytesMax = 1 << 20
 
-// AttributeOf returns an attribute of the first HTML element that a CSS selector matches. The attribute has the address
-// of the next request (see AddressFrom). The error is a *Failure of kind Layout: the page is not as its definition
-// says.
+// AttributeOf returns an attribute of the first HTML element that a CSS selector matches. The attribute contains the
+// address of the next request (see AddressFrom). The error is a *Failure of kind Layout.
 func AttributeOf(page *Document, selector, attribute string) (string, error) {
 	beginning := *page
 	beginning.Body = page.Body[:min(len(page.Body), addressPageBytesMax)]

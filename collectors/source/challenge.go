@@ -34,8 +34,8 @@ func (d *Document) Challenge() string {
 }
 
 // blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is the
-// reason why parsing the document failed. If it is of kind Value, the document is not a challenge page, because it has
-// texts where prices should be.
+// result of parsing the document. After a failure of kind Value, the document is not a challenge page, because it
+// contains texts where prices should be.
 func blockedFailure(doc *Document, failure *Failure) *Failure {
 	marker := doc.Challenge()
 	if marker == "" || !slices.Contains([]FailureKind{Layout, WrongContent, Empty}, failure.Kind) {

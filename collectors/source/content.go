@@ -15,8 +15,8 @@ import (
 // textBytesMax bounds a text document. Package fetch has a smaller limit; only documents from files can be this large.
 const textBytesMax = 8 << 20
 
-// checkedText returns the text of a document, or "" for a workbook. It is a failure if the document is not of the kind
-// that the definition of the page expects: HTML, JSON, text or a workbook.
+// checkedText returns the text of a document, or "" for a workbook. It fails if the document is not of the kind that
+// the definition of the page expects: HTML, JSON, text or a workbook.
 func checkedText(doc *Document, page *Page) (string, *Failure) {
 	wantWorkbook := page.Extract.Method == XLSXRows
 	isWorkbook := bytes.HasPrefix(doc.Body, []byte("PK\x03\x04"))

@@ -9,8 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Definition describes one source, which is a website or API with exchange rates: its institution, its priority, its
-// pages and how to read them. A Definition is immutable.
+// Definition describes one source: its institution, its priority, its pages and how to read them. It is immutable.
 type Definition struct {
 	ID             string                  `json:"id"`             // id of the source, as in the field sourceId of the API
 	Name           string                  `json:"name"`           // in Spanish, for people
@@ -28,8 +27,8 @@ type Definition struct {
 	CAFile         string                  `json:"caFile"`         // PEM file of certificates that the server omits; "" = none
 	Proxy          string                  `json:"proxy"`          // address of an HTTP or SOCKS5 proxy for its requests; "" = none
 	Secret         *Secret                 `json:"secret"`         // API key of the operator that its requests carry; nil = none
-	OAuth2         *OAuth2                 `json:"oauth2"`         // how its requests get a token; nil = they have none
-	Disabled       string                  `json:"disabled"`       // reason why the source is not fetched (Parse works anyway); "" = it is
+	OAuth2         *OAuth2                 `json:"oauth2"`         // how its requests get a token; nil = no token
+	Disabled       string                  `json:"disabled"`       // reason why the source is not fetched (Parse works anyway); "" = it is fetched
 	Evidence       Evidence                `json:"evidence"`       // which programs have read the site in this form, and when
 	Note           string                  `json:"note"`           // advice for people, about repairs of the definition
 	Pages          []Page                  `json:"pages"`          // at least one
@@ -49,7 +48,7 @@ type Evidence struct {
 	Sample string `json:"sample"` // the real answer that the definition parses, and where it is; "" = none is known
 }
 
-// Grade is how much is known of a definition.
+// Grade tells how well a definition is known to fit the site.
 type Grade string
 
 // The grades. A source whose definition is Old is disabled unless the operator enables it.
@@ -59,8 +58,8 @@ const (
 	Old       Grade = "old"       // no program is known to have read it since 2024
 )
 
-// OldReason returns the reason why a source with old evidence is disabled, or "". It is Definition.Disabled if the file
-// says nothing else.
+// OldReason returns the reason why a source with old evidence is disabled, or "". It is the default of
+// Definition.Disabled.
 func (e *Evidence) OldReason() string {
 	if e.Grade != Old {
 		return ""
@@ -71,7 +70,7 @@ func (e *Evidence) OldReason() string {
 // Secret says how requests carry an API key of the operator. The key is in a file, never in a definition.
 type Secret struct {
 	Name   string `json:"name"`   // of the key; lower case letters, digits and hyphens
-	Header string `json:"header"` // header of each request that has the key
+	Header string `json:"header"` // name of the request header for the key
 	Scheme string `json:"scheme"` // word before the key, such as Bearer; "" = none
 }
 
@@ -79,10 +78,10 @@ type Secret struct {
 // client and its secret are sent only to URL, the token only to the addresses of the pages.
 type OAuth2 struct {
 	URL            string `json:"url"`            // address of the token endpoint
-	ClientID       string `json:"clientId"`       // name of the secret that has the id of the client
-	ClientSecret   string `json:"clientSecret"`   // name of the secret that has the client's secret
+	ClientID       string `json:"clientId"`       // name of the secret with the client id
+	ClientSecret   string `json:"clientSecret"`   // name of the secret with the client secret
 	Scope          string `json:"scope"`          // "" = none
-	ClientIDHeader string `json:"clientIdHeader"` // header that has the id of the client too; "" = none
+	ClientIDHeader string `json:"clientIdHeader"` // request header that repeats the client id; "" = none
 }
 
 // SecretNames returns the names of the secrets without which the source can't be fetched.
@@ -144,8 +143,7 @@ const (
 	XLSXRows   Method = "xlsx-rows"   // sheet of an XLSX workbook with a date in each row
 )
 
-// Extract says how a document is read. The method decides which of the other members are needed; a definition file must
-// not have any that its method does not need.
+// Extract says how a document is read. A definition file must not contain members that its method does not use.
 type Extract struct {
 	Method Method   `json:"method"`
 	Fields []Field  `json:"fields,omitempty"` // for html-fields, json-fields, xlsx-rows
@@ -189,23 +187,22 @@ type Field struct {
 type Day engine.Date
 
 // Rows says where the rows of a document are and how each is read. A row is identified by its label, such as the name
-// of a bank, and not by its position. A normalised label has no capitals, accents and superfluous spaces
+// of a bank, and not by its position. Labels are normalised: no capitals, no accents, single spaces
 // (values.NormaliseLabel).
 type Rows struct {
 	At     string   `json:"at,omitempty"` // HTML: CSS selector of the rows; JSON: path of the array
 	Label  Locator  `json:"label"`
-	Buy    *Locator `json:"buy,omitempty"` // nil = the source does not have this side
+	Buy    *Locator `json:"buy,omitempty"` // nil = the source does not publish this side
 	Sell   *Locator `json:"sell,omitempty"`
 	Value  *Locator `json:"value,omitempty"`  // instead of Buy and Sell: the price of the side that the label names
-	Labels Labels   `json:"labels"`           // includes the labels of the whole definition
+	Labels Labels   `json:"labels"`           // including the labels for all pages of the file
 	Ignore []string `json:"ignore,omitempty"` // normalised labels of rows without a quote
 	Unless string   `json:"unless,omitempty"` // HTML: rows whose text matches this pattern are skipped; see otherRates
 	Date   *Date    `json:"date,omitempty"`   // where the date of the row is; nil = it has none
 	Min    int      `json:"min,omitempty"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
 
-// Target says which quote a label stands for. If a member is empty, the quote has the value that the page or the source
-// names.
+// Target says which quote a label stands for. An empty member means the value of the page or the source.
 type Target struct {
 	Institution string         `json:"institution,omitempty"`
 	Currency    string         `json:"currency,omitempty"`
@@ -216,7 +213,7 @@ type Target struct {
 // Text says how a text is searched with a regular expression.
 type Text struct {
 	At      string `json:"at,omitempty"`     // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
-	Pattern string `json:"pattern"`          // regular expression with the named groups buy, sell or both, and optionally label
+	Pattern string `json:"pattern"`          // regular expression with named groups: buy or sell or both of them, and optionally label
 	Labels  Labels `json:"labels"`           // of the group label (see Rows)
 	Unless  string `json:"unless,omitempty"` // matches of Pattern that also match this pattern are skipped; see otherRates
 }
@@ -229,13 +226,13 @@ type Sheet struct {
 	Day   string `json:"day"`
 }
 
-// Date says where the effective date is, for which the quotes apply, and how it is written. If Form has a time, the
-// date with this time is also the time of publication.
+// Date says where the effective date of the quotes is, and how it is written. If Form includes a time, date and time
+// are also the time of publication.
 type Date struct {
 	Locator
 	Or       string          `json:"or,omitempty"` // JSON: path that is tried if there is nothing at Locator.At
 	Form     values.DateForm `json:"form"`
-	Optional bool            `json:"optional,omitempty"` // without this element there is no date; otherwise the row is skipped, or the document fails
+	Optional bool            `json:"optional,omitempty"` // true = the date may be missing; false = a row without it is skipped, a document without it fails
 }
 
 // Expect is a condition that a valid document meets. In JSON, the value at Path must be Value, for example "OK". In
@@ -261,14 +258,14 @@ func (d *Document) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Result has the quotes of one document.
+// Result contains the quotes of one document.
 type Result struct {
 	Observations []engine.Observation // quotes of the newest day
 	History      []HistoryDay         // earlier days of a workbook, oldest first
 	Notes        []string             // the skipped parts and why, such as unknown labels and missing fields
 }
 
-// HistoryDay has the quotes of one past day in a workbook.
+// HistoryDay contains the quotes of one past day in a workbook.
 type HistoryDay struct {
 	Date         engine.Date
 	Observations []engine.Observation

@@ -43,7 +43,7 @@ func (p *problems) finish(d *Definition, labels Labels) {
 	}
 }
 
-// checkEvidence compares the grade with the year. Until the end of 2024 means old.
+// checkEvidence compares the grade with the year of Evidence.Seen. 2024 and earlier years are Old.
 func (p *problems) checkEvidence(e *Evidence) {
 	const oldYear = "2024"
 	if e.Grade != "" && (e.Grade == Old) != (e.Seen[:len(oldYear)] <= oldYear) {
@@ -76,7 +76,7 @@ func reservedHeaders() []string {
 	}
 }
 
-// secretHeaders returns the usual headers of API keys. A definition must not have them, because many can read it.
+// secretHeaders returns the usual headers of API keys. A definition must not set them, because it is not confidential.
 func secretHeaders() []string {
 	return []string{"Api-Key", "Apikey", "Authorization", "Ocp-Apim-Subscription-Key", "X-Access-Token", "X-Api-Key"}
 }
@@ -118,7 +118,7 @@ func (p *problems) checkHeaders(place string, headers map[string]string) {
 	}
 }
 
-// finishExtract finishes how a page is read. shared are the labels of the whole file.
+// finishExtract does the work of finish for Page.Extract. shared are the labels for all pages of the file.
 func (p *problems) finishExtract(place string, d *Definition, page *Page, shared Labels) {
 	e := &page.Extract
 	page.defaultsOf(d)
@@ -151,7 +151,7 @@ func (p *problems) finishExtract(place string, d *Definition, page *Page, shared
 	}
 }
 
-// defaultsOf fills the minimum of rows, and normalises headings.
+// defaultsOf sets the default of Rows.Min, and normalises headings.
 func (page *Page) defaultsOf(d *Definition) {
 	e := &page.Extract
 	if e.Sheet != nil {
@@ -175,7 +175,7 @@ func (page *Page) defaultsOf(d *Definition) {
 	}
 }
 
-// normalisedLabels returns a map by normalised label.
+// normalisedLabels returns the labels in normalised form.
 func (p *problems) normalisedLabels(place string, labels Labels) Labels {
 	normalised, names := Labels{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
@@ -224,7 +224,7 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 	}
 }
 
-// finishText checks the groups of a pattern.
+// finishText does the work of finish for Extract.Text. It checks the groups of the pattern.
 func (p *problems) finishText(place string, d *Definition, page *Page, shared Labels) {
 	t, hasInstitution := page.Extract.Text, d.Institution+page.Institution != ""
 	names := regexp.MustCompile(t.Pattern).SubexpNames()
@@ -246,7 +246,7 @@ func (p *problems) finishText(place string, d *Definition, page *Page, shared La
 	}
 }
 
-// finishSecrets reports if a secret could be sent unprotected, or to another site.
+// finishSecrets reports a problem if a secret could be sent without TLS, or to another site.
 func (p *problems) finishSecrets(d *Definition) {
 	var headers []*string
 	addresses := []string{}

@@ -32,8 +32,7 @@ const (
 	decimalsLimit = 8 // number of decimals of a price that the engine keeps
 )
 
-// definitionFile is the content of one file: a whole definition, which says how the pages of a source are fetched and
-// read, or changes of an existing definition.
+// definitionFile is the content of one file: a whole definition, or changes of an existing definition.
 type definitionFile struct {
 	name       string
 	id         string      // of the definition that the file defines or changes
@@ -41,9 +40,9 @@ type definitionFile struct {
 	text       []byte
 }
 
-// readDefinitionFile reads a file. It is valid if the schema accepts it, and if finish finds no problem that needs
-// several keys at once. The error has all problems, each with the place of the key. tested means that the file is
-// built in and a test has compared it with the schema, which takes ten times as long as reading it.
+// readDefinitionFile reads a file. The schema checks each key; finish checks keys that depend on each other. The error
+// joins all problems, each with the place of the key. tested means that the file is built in and a test has checked it.
+// Then the schema is skipped, because it takes ten times as long as reading the file.
 func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile, error) {
 	p := &problems{jsonfile.Problems{File: name}}
 	if !tested {
@@ -137,7 +136,7 @@ func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
 	case *kind.AdditionalProperties:
 		p.Addf(place, "unknown key %q", strings.Join(problem.Properties, ", "))
 	case *kind.PropertyNames:
-		// The library says no place of names.
+		// The library does not report the place of a name.
 		if _, isKey := invalid.Causes[0].ErrorKind.(*kind.Enum); isKey {
 			p.Addf("", "unknown key %q", names.Property)
 		} else {
@@ -150,11 +149,11 @@ func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
 	}
 }
 
-// schemaURL names the schema. It must be absolute: the library makes a file URL of a relative one, and does not find it
-// again if the working directory has a blank or a character outside ASCII.
+// schemaURL names the schema. It must be absolute: the library turns a relative one into a file URL, and does not find
+// the schema if the path of the working directory contains a space or a character outside ASCII.
 const schemaURL = "https://tasard.example/definition.schema.json"
 
-// schema returns the compiled schema of definition files. Its formats check what needs a parser.
+// schema returns the compiled schema of definition files, with formats for the texts that need a parser.
 var schema = sync.OnceValue(func() *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()

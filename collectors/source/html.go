@@ -30,7 +30,7 @@ func (r *parser) extractHTML(text string) {
 	}
 }
 
-// expectHTML fails unless the page meets the conditions that its definition has in Extract.Expect.
+// expectHTML fails unless the page meets the conditions in Extract.Expect.
 func (r *parser) expectHTML(document *html.Node) {
 	for _, expected := range r.page.Extract.Expect {
 		nodes := markup.Find(document, expected.At)
@@ -45,7 +45,7 @@ func (r *parser) expectHTML(document *html.Node) {
 	}
 }
 
-// parseHTML parses HTML. It is a failure if the page would need too much time or memory.
+// parseHTML parses HTML. It fails if the page would need too much time or memory.
 func parseHTML(text string) (*html.Node, *Failure) {
 	document, err := markup.Parse(text)
 	if err != nil {
@@ -54,8 +54,7 @@ func parseHTML(text string) (*html.Node, *Failure) {
 	return document, nil
 }
 
-// htmlScope is the part of a page in which a locator searches: an HTML document, or one row of it. A locator says where
-// a text is, by a CSS selector or the heading of a column.
+// htmlScope is the part of a page in which a locator searches: an HTML document, or one row of a document.
 type htmlScope struct {
 	node    *html.Node
 	columns map[string]*html.Node // cells of the row by normalised heading; nil if no locator names a column
@@ -92,8 +91,8 @@ func (p *Locator) Texts(document *html.Node) (texts []string) {
 
 // htmlRows returns the rows that the CSS selector Rows.At selects. If the definition names no columns, all rows are in
 // one group. If it names columns by their headings (Locator.Column), htmlRows omits rows without these columns, and
-// groups the others by the row of headings above them. A row with a cell too few or too many has no prices: they may be
-// below the wrong headings.
+// groups the others by the row of headings above them. In a row with a cell too few or too many, prices may be below
+// the wrong headings, so htmlRows removes them.
 func (r *parser) htmlRows(document *html.Node) [][]scope {
 	extract := r.page.Extract.Rows
 	nodes := markup.Find(document, extract.At)
@@ -114,7 +113,7 @@ func (r *parser) htmlRows(document *html.Node) [][]scope {
 			if row.columns, heading, aligned = tables[tableNode].Cells(node); row.columns == nil {
 				continue
 			}
-			if !aligned { // it keeps its label, for the note that it has no prices
+			if !aligned { // keep only the label, for the note about missing prices
 				maps.DeleteFunc(row.columns, func(name string, _ *html.Node) bool { return name != values.NormaliseLabel(extract.Label.Column) })
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // jsonScope is a JSON value in which a locator searches. It keeps the digits of numbers and repeated keys of objects.
 type jsonScope struct{ gjson.Result }
 
-// parseJSON parses exactly one JSON value. encoding/json also bounds its depth; gjson reads it lazily.
+// parseJSON parses exactly one JSON value. encoding/json checks the syntax and bounds the depth. gjson then reads the
+// value lazily.
 func parseJSON(text string) (jsonScope, *Failure) {
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(text), &whole); err != nil {
@@ -23,9 +24,9 @@ func parseJSON(text string) (jsonScope, *Failure) {
 	return jsonScope{gjson.Parse(text)}, nil
 }
 
-// lookup returns the value at a path such as d.results[0].rate; Exists is false if there is none. The path "" means v
-// itself, and [] in a path means the only entry of a list. It is a failure if a key of the path occurs twice in an
-// object: JSON does not say which of the two counts.
+// lookup returns the value at a path such as d.results[0].rate. If there is none, Exists of the result is false. The
+// path "" means v itself, and [] in a path means the only entry of a list. lookup fails if a key of the path occurs
+// twice in an object, because JSON does not say which of the two counts.
 func (v jsonScope) lookup(path string) (jsonScope, *Failure) {
 	current := v.Result
 	for part := range strings.SplitSeq(path, ".") {
@@ -94,8 +95,8 @@ func (v jsonScope) text() string {
 	return v.Raw
 }
 
-// texts returns the text of the value at locator.At, which is a path in v. A null gives an empty text, which means that
-// there is no price. A list or an object gives no text. texts implements scope.
+// texts implements scope. locator.At is a path in v. For null it returns an empty text, which means that there is no
+// price. For a list or an object it returns no text.
 func (v jsonScope) texts(locator *Locator) ([]sourceText, *Failure) {
 	value, failure := v.lookup(locator.At)
 	switch {

@@ -7,15 +7,15 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Labels says which quote the label of a row stands for, by normalised label. In a definition file, "currencies"
-// instead of an object means that the labels are read with a dictionary of currency words (values.LabelWords).
+// Labels maps the normalised labels of rows to quotes. If a definition file has the text "currencies" instead of an
+// object, labels are looked up in a dictionary of currency words (values.LabelWords).
 type Labels map[string]Target
 
-// byWords is the key of Labels that are read with the dictionary. No file has it: control characters are refused.
+// byWords is a key that marks Labels with the dictionary. It can't be in a file, where control characters are refused.
 const byWords = "\x00currencies"
 
-// otherRates instead of a pattern in "unless" skips the rows and matches that have a word for another rate
-// (values.OtherRate).
+// otherRates is a value of the key unless, in place of a pattern. It skips rows and matches with a word for another
+// kind of rate (values.OtherRate).
 const otherRates = "other-rates"
 
 // UnmarshalJSON reads an object of labels, or "currencies".
@@ -27,8 +27,8 @@ func (l *Labels) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*map[string]Target)(l))
 }
 
-// find returns the quote that a normalised label stands for. With the dictionary, the label names a side if and only if
-// the row has one price (withSide).
+// find returns the quote that a normalised label stands for. withSide means that a row has only one price. A label of
+// the dictionary must then name the side, and otherwise must not.
 func (l Labels) find(label string, withSide bool) (Target, bool) {
 	target, known := l[label]
 	if _, words := l[byWords]; known || !words {
@@ -38,7 +38,7 @@ func (l Labels) find(label string, withSide bool) (Target, bool) {
 	return Target{Currency: currency, Channel: engine.Channel(channel), Side: Side(side)}, ok && (side != "") == withSide
 }
 
-// targetsOfWords returns the quotes that labels of the dictionary may stand for.
+// targetsOfWords returns all quotes that labels of the dictionary can stand for.
 func targetsOfWords() (targets []Target) {
 	for _, currency := range values.LabelCurrencies() {
 		for _, channel := range []engine.Channel{"", engine.Branch, engine.Digital, engine.Cash, engine.Transfer} {

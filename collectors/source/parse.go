@@ -12,8 +12,8 @@ import (
 )
 
 // Parse reads the quotes of a document of d.Pages[page]. If the document does not have the layout of this page, Parse
-// reads it as the pages that are read instead (Page.InsteadOf). The error is a *Failure. The result then has only
-// notes, which name the parts of the document that were skipped.
+// tries the definitions of its substitutes (Page.InsteadOf). The error is a *Failure. After an error the result
+// contains only notes, which name the skipped parts of the document.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	if page < 0 || page >= len(d.Pages) {
 		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
@@ -34,7 +34,7 @@ func (d *Definition) Parse(page int, doc *Document) (Result, error) {
 	return result, failure
 }
 
-// Alternatives returns the indexes of the pages that are read instead of a page if it can't be read.
+// Alternatives returns the indexes of the substitutes of a page: pages that are read only if the page can't be read.
 func (d *Definition) Alternatives(page int) []int {
 	var others []int
 	for i := range d.Pages {
@@ -67,22 +67,22 @@ type parser struct {
 	date     engine.Date           // date of the rates in the whole document; in a workbook, in the current row
 	instant  time.Time             // time of publication; zero = unknown
 	quotes   []*quote              // quotes of the document; in a workbook, of the current row
-	counts   [valueStatusCount]int // how many prices, and other texts in their places, were read, by status
+	counts   [valueStatusCount]int // number of texts read in the places of prices, by status
 	// firstUnreadable is the first text that is not a price (statusUnreadable), for the error.
 	firstUnreadable string
 	notes           notes
 	searched        int                  // number of bytes searched with patterns so far
-	failure         *Failure             // the first; what is read after it does not count
+	failure         *Failure             // the first failure
 	newest          []engine.Observation // becomes Result.Observations
 	history         []HistoryDay         // becomes Result.History
 }
 
-// failf ends the parsing with a failure, unless it has failed already.
+// failf sets the failure of the parser, unless there is one already.
 func (r *parser) failf(kind FailureKind, format string, args ...any) {
 	r.fail(Failf(kind, format, args...))
 }
 
-// fail is failf for a failure that exists. It reports whether failure is one.
+// fail is like failf, for an existing failure or nil. It reports whether failure is not nil.
 func (r *parser) fail(failure *Failure) bool {
 	r.failure = cmp.Or(r.failure, failure)
 	return failure != nil
@@ -111,7 +111,7 @@ func (r *parser) run(doc *Document) {
 	r.newest = r.takeObservations()
 }
 
-// pattern compiles a regular expression of the definition, which was compiled when the definition was read.
+// pattern compiles a regular expression of the definition. The check of the definition has compiled it before.
 func (r *parser) pattern(text string) *regexp.Regexp {
 	if compiled := r.patterns[text]; compiled != nil {
 		return compiled
@@ -125,8 +125,8 @@ func (r *parser) pattern(text string) *regexp.Regexp {
 	return pattern
 }
 
-// scope is the part of a document in which a locator searches: the whole document, a row of it, or a row of a sheet. A
-// locator is the description, in the definition of the source, where a text is.
+// scope is the part of a document in which a locator searches: the whole document, one of its rows, or a row of a
+// sheet.
 type scope interface {
 	// texts returns the text of each element that a locator matches. It ignores locator.Pattern.
 	texts(locator *Locator) ([]sourceText, *Failure)
@@ -176,8 +176,8 @@ func (r *parser) textsAt(s scope, locator *Locator) []sourceText {
 	return matched
 }
 
-// readDate reads the date of the whole document. It fails if the definition names a date but the document does not have
-// it: such a page may be years old.
+// readDate reads the date of the whole document. It fails if the definition requires a date and the document does not
+// contain it: such a page may be years old.
 func (r *parser) readDate(s scope) {
 	if spec := r.page.Extract.Date; spec != nil {
 		var failure *Failure
@@ -186,8 +186,8 @@ func (r *parser) readDate(s scope) {
 	}
 }
 
-// dateAt returns the date at spec.Locator. If the form of the date includes a time, it returns the instant too,
-// otherwise zero. It fails if there is no date, unless the date is optional, or if there are two different dates.
+// dateAt returns the date at spec.Locator, and the instant if the form of the date includes a time. It fails if there
+// are two different dates, or if there is none and spec does not say Optional.
 func (r *parser) dateAt(s scope, spec *Date) (date engine.Date, instant time.Time, failure *Failure) {
 	var lastErr error
 	texts := r.textsAt(s, &spec.Locator)

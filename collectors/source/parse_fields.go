@@ -7,16 +7,14 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fieldQuote describes one quote of a page. The definition of the page has an entry (Field) for each price; fieldQuote
-// groups the entries that together give one quote.
+// fieldQuote groups the fields of a definition that together describe one quote. A Field describes one price.
 type fieldQuote struct {
 	target   Target              // currency and channel of the quote; "" = those of the page or the source
-	from     engine.Date         // workbook: rows before this day do not have the quote; zero = all rows have it
+	from     engine.Date         // workbook: the quote begins with the row of this day; zero = with the first row
 	locators map[Side][]*Locator // where the price of each side is; tried in order
 }
 
-// fieldQuotes groups the entries of a definition by currency and channel. The quotes are in the order of their first
-// entries.
+// fieldQuotes groups fields by currency and channel, in the order of the first field of each group.
 func fieldQuotes(fields []Field) []*fieldQuote {
 	var quotes []*fieldQuote
 	byTarget := map[Target]*fieldQuote{}
@@ -34,8 +32,7 @@ func fieldQuotes(fields []Field) []*fieldQuote {
 	return quotes
 }
 
-// readFields reads the quotes that Extract.Fields describes from s, which is the document, and adds them to the parser.
-// It adds a note for each price that is missing.
+// readFields reads the quotes of Extract.Fields from the document s. It adds a note for each missing price.
 func (r *parser) readFields(s scope) {
 	for _, fields := range fieldQuotes(r.page.Extract.Fields) {
 		buy, sell := r.fieldSides(s, fields)
@@ -61,9 +58,8 @@ func (r *parser) fieldSides(s scope, fields *fieldQuote) (buy, sell side) {
 	return r.firstPrice(s, fields.locators[BuySide], currency, "buy"), r.firstPrice(s, fields.locators[SellSide], currency, "sell")
 }
 
-// firstPrice tries the locators in order and returns the first price. A locator says where a text is. If no locator
-// finds a price, firstPrice returns the text that comes closest to one: zero, then unreadable, then "not available". It
-// fails if one locator finds two different prices.
+// firstPrice tries the locators in order and returns the first price. If there is none, it returns the found text with
+// the highest valueStatus. It fails if one locator finds two different prices.
 func (r *parser) firstPrice(s scope, locators []*Locator, currency, name string) side {
 	var best side
 	for _, locator := range locators {

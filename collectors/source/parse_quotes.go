@@ -23,8 +23,7 @@ const (
 // unreadablePrefix is put before a text that is not accepted as a price, if the text is empty or a valid decimal.
 const unreadablePrefix = "unreadable: "
 
-// valueStatus says what is found at a locator, the place where a price should be. If there are several texts, the one
-// with the highest status counts.
+// valueStatus classifies the text in the place of a price. Of several texts, the one with the highest status counts.
 type valueStatus int
 
 const (
@@ -40,7 +39,7 @@ const (
 type side struct {
 	status   valueStatus
 	text     string // a decimal or, with statusUnreadable, the text of the page; "" = no price
-	conflict bool   // two different prices were found in one place; text has both
+	conflict bool   // two different prices were found in one place; text contains both
 }
 
 type quote struct {
@@ -60,8 +59,7 @@ type quoteKey struct {
 	instant               time.Time
 }
 
-// keyOf returns the key of the quote that t describes. For the members that are empty in t, it takes those of the page
-// or the source.
+// keyOf returns the key of the quote that t describes. Empty members of t are taken from the page or the source.
 func (r *parser) keyOf(t Target) quoteKey {
 	return quoteKey{
 		institution: cmp.Or(t.Institution, r.page.Institution, r.source.Institution), currency: cmp.Or(t.Currency, r.page.Currency),
@@ -74,7 +72,7 @@ func (r *parser) keyOf(t Target) quoteKey {
 func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.count(buy)
 	r.count(sell)
-	if sides := []*side{&buy, &sell}; (buy.status == statusZero) != (sell.status == statusZero) { // a zero loses only its side
+	if sides := []*side{&buy, &sell}; (buy.status == statusZero) != (sell.status == statusZero) { // drop only the zero side
 		for i, zero := range sides {
 			if zero.status == statusZero && sides[1-i].status == statusPrice {
 				*zero = side{}
@@ -144,7 +142,7 @@ func (q *quote) side(name Side) *side {
 	return nil
 }
 
-// requirePrice fails if the document does not have a price.
+// requirePrice fails if the document contains no price.
 func (r *parser) requirePrice() {
 	switch {
 	case r.counts[statusPrice] > 0:
@@ -180,8 +178,8 @@ func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 }
 
 // checkVisible compares value, from an attribute of a cell, with the visible price of the cell. The result is a
-// conflict if they differ. Some pages sort tables by such attributes, but do not update them. A cell without the
-// attribute has its visible price.
+// conflict if they differ: some pages sort tables by such attributes, but do not update them. If a cell lacks the
+// attribute, the result is the visible price.
 func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
 	visible := *locator
 	visible.Attribute = ""
@@ -201,7 +199,7 @@ func sameValue(a, b string) bool {
 	return errA == nil && errB == nil && decimalA.Equal(decimalB)
 }
 
-// priceOf parses a text as a price. If that is not possible, the result has the text itself, which the engine then
+// priceOf parses a text as a price. If that is not possible, the result contains the text itself, which the engine then
 // rejects.
 func (r *parser) priceOf(t sourceText, currency string) side {
 	text := t.text
@@ -238,7 +236,7 @@ func unreadableText(text string) string {
 	return text
 }
 
-// notes has texts about the skipped parts of a document.
+// notes collects texts about the skipped parts of a document.
 type notes struct {
 	texts []string
 	more  int // number of notes after notesMax, which are dropped

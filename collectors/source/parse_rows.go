@@ -6,15 +6,15 @@ import (
 	"github.com/tasard/tasard/collectors/values"
 )
 
-// labelBytesMax bounds the text that identifies a row (label); the rest of a longer text is ignored.
+// labelBytesMax bounds a label; the rest of a longer text is ignored.
 const labelBytesMax = 500
 
 // readGroups reads the rows of a document and adds their quotes to r.quotes. A row is identified by its label, such as
-// the name of a bank. readGroups skips a row with an unknown label and adds a note. It fails if it reads
-// fewer than Rows.Min rows, because that means that the page has changed.
+// the name of a bank. readGroups skips a row with an unknown label and adds a note. It fails if it reads fewer than
+// Rows.Min rows, because then the page has changed.
 //
-// Each group has the rows below one row of headings. A later group may repeat the quotes of the first group, for
-// example for narrow screens. If it has other quotes, the parsing fails: these may be old rates, or rates of cards or
+// A group consists of the rows below one row of headings. Later groups may repeat the quotes of the first group, for
+// example for narrow screens. A later group with other quotes is a failure: they may be old rates, or rates of cards or
 // of the central bank.
 func (r *parser) readGroups(groups [][]scope) {
 	read, total := 0, 0
@@ -39,8 +39,7 @@ func (r *parser) requireMin(count, total, minimum int, noun string) {
 	}
 }
 
-// rowTarget looks up the label of a row in Rows.Labels of the source's definition, and returns the institution,
-// currency and side that it stands for. It returns false for a row that must be skipped.
+// rowTarget looks up the label of a row in Rows.Labels. It returns false for a row that must be skipped.
 func (r *parser) rowTarget(row scope) (Target, bool) {
 	rows := r.page.Extract.Rows
 	label := ""
@@ -81,7 +80,8 @@ func (r *parser) excluded(row scope, target Target) bool {
 	return false
 }
 
-// unless returns the part of a text because of which a row or a match is skipped, or "".
+// unless returns the part of a text that is a reason to skip a row or a match, or "". unread is the side that is not
+// read; otherRates skips texts that name this side.
 func (r *parser) unless(pattern, text, currency string, unread Side) string {
 	if pattern == otherRates {
 		return values.OtherRate(text, currency, string(unread))

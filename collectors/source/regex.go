@@ -81,8 +81,8 @@ func findMatches(pattern *regexp.Regexp, text string) [][]string {
 	return append(matches, pattern.FindAllStringSubmatch(string(remaining), matchesMax)...)
 }
 
-// matchTarget returns the quote that the label of a match stands for by the definition, or false if the label is
-// unknown. If the pattern has no group "label", it returns the zero Target: the quote of the page.
+// matchTarget returns the quote that the label of a match stands for, or false if the label is unknown. If the pattern
+// has no group "label", it returns the zero Target, which stands for the quote of the page.
 func (r *parser) matchTarget(pattern *regexp.Regexp, match []string) (Target, bool) {
 	if pattern.SubexpIndex("label") < 0 {
 		return Target{}, true

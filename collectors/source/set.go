@@ -34,7 +34,7 @@ var defaultSet = sync.OnceValue(func() *Set {
 // DefaultSet returns the built-in definitions.
 func DefaultSet() *Set { return defaultSet() }
 
-// NewSet returns a set of definitions. If several have the same id, the set has the last of them.
+// NewSet returns a set of definitions. Of several with the same id, the set contains the last.
 func NewSet(definitions ...*Definition) *Set {
 	byID := make(map[string]*Definition, len(definitions))
 	for _, d := range definitions {
@@ -57,14 +57,14 @@ func (s *Set) Find(id string) (*Definition, bool) {
 	return d, known
 }
 
-// File returns the text of the file with the definition of a source, without the changes of another file. It returns
-// nil if there is none.
+// File returns the text of the file with the whole definition of a source, or nil. It does not include changes that
+// another file makes.
 func (s *Set) File(id string) []byte { return s.text[id] }
 
-// Extend returns a set with the definitions of s and of a directory. It reads the files *.json of the directory; each
-// has one definition. A file with pages is a whole definition. It replaces the definition of s with the same id. A file
-// without pages changes a definition of s; docs/definitions.md has its keys. The key caFile is a path below the
-// directory. The error has all problems of all files.
+// Extend returns a set with the definitions of s and of the files *.json in a directory. A file with the key pages is a
+// whole definition, and replaces the definition with the same id. A file without pages changes some keys of that
+// definition; docs/definitions.md lists them. The key caFile is a path below the directory. The error joins all
+// problems of all files.
 func (s *Set) Extend(files fs.FS, dir string) (*Set, error) { return s.extend(files, dir, false) }
 
 func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
@@ -100,7 +100,7 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	return set, nil
 }
 
-// ReadDefinition reads the text of a file with a whole definition. The error has all problems.
+// ReadDefinition reads the text of a file with a whole definition. The error joins all problems.
 func ReadDefinition(name string, text []byte) (*Definition, error) {
 	file, err := readDefinitionFile(name, text, false)
 	if err != nil {
@@ -109,8 +109,8 @@ func ReadDefinition(name string, text []byte) (*Definition, error) {
 	return file.definition, nil
 }
 
-// addTo adds the definition in the file to definitions, or applies the changes in the file to one of them. readFrom has
-// the file that was read for each id; a second file for an id is an error.
+// addTo adds the definition in the file to definitions, or changes one of them. readFrom maps ids to the names of files
+// read before; a second file for an id is an error.
 func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[string]string) error {
 	if first, exists := readFrom[f.id]; exists {
 		return fmt.Errorf("%s: the source %s is already in %s; keep one of them", f.name, f.id, first)
@@ -130,9 +130,8 @@ func (f *definitionFile) addTo(definitions map[string]*Definition, readFrom map[
 	return nil
 }
 
-// Check returns an error if a definition names an institution or currency that is not in the catalogue, which lists
-// those that the engine knows. A definition with the id that is reserved for manual rates (those that an operator
-// enters) is an error too.
+// Check returns an error if a definition names an institution or currency that is not in the catalogue, or if its id is
+// reserved for manual rates (those that an operator enters).
 func (s *Set) Check(c *engine.Catalogue) error {
 	var problems []error
 	for _, d := range s.list {
@@ -154,8 +153,8 @@ func (s *Set) Check(c *engine.Catalogue) error {
 	return errors.Join(problems...)
 }
 
-// Sources returns the sources of all definitions, for an engine.Catalogue. It includes disabled definitions, because
-// the log may have rates of them.
+// Sources returns the sources of all definitions, for an engine.Catalogue. It includes disabled ones, because the log
+// may contain their rates.
 func (s *Set) Sources() []engine.Source {
 	sources := make([]engine.Source, len(s.list))
 	for i, d := range s.list {

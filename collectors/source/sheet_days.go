@@ -13,7 +13,7 @@ import (
 type sheetReader struct {
 	*parser
 	headings *sheetHeadings
-	fields   []*fieldQuote // the quotes that a row may have, and in which columns they are
+	fields   []*fieldQuote // the quotes that a row may contain, with their columns
 	days     []HistoryDay
 	rows     int // number of rows with a quote
 	invalid  int // number of rows with a quote that were skipped as invalid
@@ -41,8 +41,8 @@ func (r *parser) readSheet(rows [][]string) {
 	r.newest, r.history = sheet.days[newest].Observations, sheet.days[:newest]
 }
 
-// checkHeadings adds a note for each column that the definition names and the sheet lacks. Some columns may be missing,
-// because editions of a workbook have different columns. checkHeadings fails if all are missing.
+// checkHeadings adds a note for each missing column of the definition. Some columns may be missing, because editions of
+// a workbook differ. checkHeadings fails if all are missing.
 func (s *sheetReader) checkHeadings() {
 	present := 0
 	fields := s.page.Extract.Fields

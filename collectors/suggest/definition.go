@@ -31,9 +31,9 @@ type suggester struct {
 	found []Finding
 }
 
-// Suggest finds the rates in a document of a page, and changes the definition file base so that it reads exactly
-// them. It keeps all of base but how that page is read and the evidence. seen is the day of the document. Pages with
-// rates of several institutions, and workbooks, are not searched.
+// Suggest finds the rates in a document of a page. It returns a copy of the definition file base that reads exactly
+// these rates: only the page's extract and the evidence are changed. known are the known prices. seen is the day of the
+// document. Pages with rates of several institutions, and workbooks, are not searched.
 func Suggest(base []byte, page int, doc *source.Document, known []engine.Observation, seen engine.Date) Suggestion {
 	s := &suggester{newFinder(known), base, page, doc, nil}
 	file, err := s.suggest(seen)
@@ -77,7 +77,7 @@ func (s *suggester) suggest(seen engine.Date) (file []byte, err error) {
 	return nil, nil
 }
 
-// replaced returns the base with another extract and other evidence. The text of all else stays as it is.
+// replaced returns the base with another extract and other evidence. All other text is unchanged.
 func (s *suggester) replaced(e *source.Extract, seen engine.Date) (file []byte, err error) {
 	evidence := map[string]string{"grade": "reported", "seen": seen.String(), "by": "tasard sources suggest"}
 	if file, err = replaced(s.base, "evidence", evidence, "  "); err == nil {
@@ -95,7 +95,7 @@ func replaced(file []byte, path string, value any, prefix string) ([]byte, error
 	return slices.Concat(file[:old.Index], text, file[old.Index+len(old.Raw):]), nil
 }
 
-// verify wants the definition to read exactly the findings.
+// verify returns an error unless the definition reads exactly the findings.
 func (s *suggester) verify(file []byte) error {
 	d, err := source.ReadDefinition("suggested.json", file)
 	if err != nil {
@@ -122,14 +122,14 @@ func (s *suggester) verify(file []byte) error {
 	return nil
 }
 
-// row is the row of a table, or the entry of a JSON list, that has a price.
+// row is the row of a table, or the entry of a JSON list, that contains a price.
 type row struct {
-	at           string // all rows
+	at           string // selector or path of all rows
 	label, price source.Locator
 	text         string // of the label
 }
 
-// rows reads rows that are named by a text in them.
+// rows returns an Extract that finds the prices in rows by their labels, or nil if that is not possible.
 func (s *suggester) rows() *source.Extract {
 	e := &source.Extract{Method: source.HTMLRows, Rows: &source.Rows{Labels: source.Labels{}}}
 	rowOf := s.tableRow
@@ -155,7 +155,7 @@ func (s *suggester) rows() *source.Extract {
 	return e
 }
 
-// tableRow returns the row of a table that has a column for the price of a finding.
+// tableRow returns the table row of a finding. ok is false if the row lacks a label, or the column a heading.
 func (s *suggester) tableRow(f *Finding) (r row, ok bool) {
 	cell := cellOf(f.at.node)
 	if cell == nil || f.at.attribute != "" {

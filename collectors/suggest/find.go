@@ -18,7 +18,7 @@ import (
 const (
 	documentMax = 256 << 10
 	pricesMax   = 400
-	workMax     = 1_000_000 // words, prices, cells and bytes of names that are looked at: five times those of a long list
+	workMax     = 1_000_000 // limit of the work that spend counts; a long list of rates needs a fifth
 	decimalsMax = 4
 )
 
@@ -32,21 +32,21 @@ type Finding struct {
 	at       *spot
 }
 
-// spot is a place in a document that has a price.
+// spot is a place in a document with a price.
 type spot struct {
 	text      string     // as in the document
-	price     string     // as values.ParsePrice gives it
-	units     int64      // its value, as engine.Decimal counts
+	price     string     // result of values.ParsePrice
+	units     int64      // value of price (engine.Decimal.Units)
 	node      *html.Node // the element, or the JSON value
-	attribute string     // that has the price
+	attribute string     // the attribute with the price; "" = the price is in the text
 	inScript  bool       // the node is a JSON value of a script
 
 	quoteSide
-	isNoise bool // words beside it say that it is not the rate of today
+	isNoise bool // words beside the price say that it is another rate
 	reasons []string
 }
 
-// take takes a word, if it is one, and reports whether it is. The reason may name an element.
+// take sets the side or the currency by a word, and adds the reason. For the zero Word it returns false.
 func (s *spot) take(where string, node *html.Node, w values.Word) bool {
 	if w.Meaning == "" {
 		return false
@@ -68,15 +68,15 @@ type quoteSide struct{ currency, side string }
 
 func (k quoteSide) isNamed() bool { return k.currency != "" && k.side != "" }
 
-// finder finds the prices of one document. It reads it as a stream of words and prices, in the order of the document.
+// finder finds the prices of one document. It turns the document into a stream of words and prices, in their order.
 type finder struct {
-	known    map[quoteSide]int64
-	channel  string     // of the definition
-	document *html.Node // of a page
-	json     *html.Node // of a JSON document
+	known    map[quoteSide]int64 // known prices, in units
+	channel  string              // of the definition
+	document *html.Node          // parsed HTML page, or nil
+	json     *html.Node          // parsed JSON document, or nil
 	spots    []*spot
 	stream   []token
-	spans    map[*html.Node][2]int         // of the nodes: the parts of the stream
+	spans    map[*html.Node][2]int         // start and end of each node in the stream
 	tables   map[*html.Node][][]*html.Node // cells by row and column
 	notes    []string                      // why prices were refused
 	problem  error                         // why the whole document is refused
@@ -145,7 +145,7 @@ func (f *finder) find(doc *source.Document) ([]Finding, error) {
 	return f.decide(), nil
 }
 
-// spend counts work. It reports whether there was too much, and refuses the document then.
+// spend counts work: words, prices, cells, and bytes of names. Beyond workMax it refuses the document and returns true.
 func (f *finder) spend(work int) (tooMuch bool) {
 	if f.work += work; f.work > workMax && f.problem == nil {
 		f.problem = errors.New("the document has too many words and prices in each other to be searched")
@@ -157,7 +157,7 @@ func (f *finder) note(format string, args ...any) {
 	f.notes = append(f.notes, fmt.Sprintf(format, args...))
 }
 
-// Prices that are looked at, in units of engine.Decimal: from 20 to 200 pesos.
+// Range of the prices that are considered, in units of engine.Decimal: from 20 to 200 pesos.
 const (
 	lowest  int64 = 2_000_000_000
 	highest int64 = 20_000_000_000
@@ -173,7 +173,7 @@ func unitsOf(text string) int64 {
 	return decimal.Units()
 }
 
-// add adds a place if its text is a plausible price. It returns nil if it is not.
+// add adds a spot if the text is a price from lowest to highest. Otherwise it returns nil.
 func (f *finder) add(node *html.Node, attribute, text string) *spot {
 	parse := values.ParsePrice
 	if node.Data == numberValue {
@@ -193,7 +193,7 @@ func (f *finder) add(node *html.Node, attribute, text string) *spot {
 	return s
 }
 
-// decide returns the prices whose currency and side are clear, and which nothing contradicts.
+// decide returns the prices with a clear currency and side, except those of currencies with a contradiction.
 func (f *finder) decide() (found []Finding) {
 	prices, order := map[quoteSide][]*spot{}, []quoteSide{}
 	for _, s := range f.spots {
@@ -218,10 +218,10 @@ func (f *finder) decide() (found []Finding) {
 	return found
 }
 
-// A buy price is at most spreadPermille below the sell price of its quote.
+// spreadPermille is the maximum distance of a buy price below the sell price, in thousandths of the buy price.
 const spreadPermille = 250
 
-// contradiction says what is wrong with the prices of a side, or "".
+// contradiction returns a text about what is wrong with the prices of a side, or "".
 func (f *finder) contradiction(key quoteSide, prices map[quoteSide][]*spot) string {
 	first := prices[key][0]
 	for _, s := range prices[key][1:] {
@@ -235,7 +235,7 @@ func (f *finder) contradiction(key quoteSide, prices map[quoteSide][]*spot) stri
 	}
 	otherKey := quoteSide{key.currency, map[string]string{"buy": "sell", "sell": "buy"}[key.side]}
 	known, other := f.known[key], f.known[otherKey]
-	distance := permilleBetween(first.units, known) // high if it is unknown
+	distance := permilleBetween(first.units, known) // very large without a known price
 	isOther := prices[otherKey] == nil && other > 0 && distance > 2*permilleBetween(first.units, other)
 	if known > 0 && distance > nearPermille || isOther { // a single side may be the other one
 		return fmt.Sprintf("%s %s is not near the known price", key.side, first.price)
@@ -247,15 +247,15 @@ func (f *finder) contradiction(key quoteSide, prices map[quoteSide][]*spot) stri
 	return ""
 }
 
-// Distances from a known price, in thousandths of it.
+// Maximum distances from a known price, in thousandths of the known price.
 const (
-	samePermille = 20 // a price without a word is the known one
-	nearPermille = 60 // a price is plausible
+	samePermille = 20 // of a price that gets its missing side or currency from the known price
+	nearPermille = 60 // of a plausible price
 )
 
 func permilleBetween(a, b int64) int64 { return max(a-b, b-a) * 1000 / max(b, 1) }
 
-// useKnown supplies the word that a price lacks, unless another price has it by its words.
+// useKnown sets a missing side or currency by the known price near a price, unless words name another price for it.
 func (f *finder) useKnown() {
 	named := map[quoteSide]bool{}
 	for _, s := range f.spots {
@@ -272,7 +272,7 @@ func (f *finder) useKnown() {
 	}
 }
 
-// supplied returns the only known price that is near, of the currency or the side that a price has.
+// supplied returns the key of the only known price within samePermille that has the currency or the side of own.
 func (f *finder) supplied(own quoteSide, units int64) (fit quoteSide, ok bool) {
 	currencies, fits := map[string]bool{}, 0
 	for key, price := range f.known {
@@ -282,6 +282,6 @@ func (f *finder) supplied(own quoteSide, units int64) (fit quoteSide, ok bool) {
 			fit, fits = key, fits+1
 		}
 	}
-	// Of several currencies each may have the price of another.
+	// With several known currencies, the price of one may be near that of another by chance.
 	return fit, fits == 1 && (own.currency != "" || len(currencies) == 1)
 }

@@ -26,7 +26,7 @@ func (f *finder) readHTML(text string) {
 	}
 }
 
-// read adds the prices in a node with their words.
+// read adds the prices in a node, and sets their sides and currencies by the words around them.
 func (f *finder) read(root *html.Node) {
 	before := len(f.spots)
 	f.walk(root)
@@ -64,14 +64,14 @@ func (f *finder) walk(node *html.Node) {
 	}
 }
 
-// numberPattern is a number with decimals. A whole number in a text is hardly ever a price, or its decimals are in
+// numberPattern matches a number with decimals. A whole number in a text is hardly ever a price, or its decimals are in
 // another element.
 var numberPattern = regexp.MustCompile(`[0-9]+(?:[.,][0-9]+)+`)
 
-// behindPart begins a text behind a number that is a part of something else: a range, a percentage, a word, a script.
+// behindPart matches the text after a number that is part of something else: a range, a percentage, a word or a script.
 var behindPart = regexp.MustCompile(`^(?:\s?[-–]\s?[0-9]|['’´%/:\pL])`)
 
-// numbersMax is the maximum number of numbers of one text that are looked at.
+// numbersMax limits the numbers that are read from one text, and the attempts to find JSON in one script.
 const numbersMax = 50
 
 // readText adds the words and prices of a text.
@@ -96,7 +96,7 @@ func (f *finder) addWords(text string) {
 	}
 }
 
-// readScript adds the prices of the JSON values in a script that have words.
+// readScript adds the prices in the JSON values of a script, if words in the JSON name their currency and side.
 func (f *finder) readScript(text string) {
 	for range numbersMax {
 		start := strings.IndexAny(text, "{[")

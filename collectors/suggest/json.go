@@ -12,13 +12,13 @@ import (
 	"github.com/tasard/tasard/collectors/values"
 )
 
-// A JSON document is read as a page: an element for each value, with its key as id, and a text in it.
+// Names of elements. finder turns each value of a JSON document into an element, with the value's key as its id.
 const (
 	listValue   = "JSON list" // no HTML element has such a name
 	numberValue = "JSON number"
 	otherValue  = "JSON value"
 
-	depthMax  = 64  // of JSON; a value is read once for each value around it
+	depthMax  = 64  // nesting of JSON values; the work for a value grows with its depth
 	memberMax = 200 // size of a text that may be a label
 )
 
@@ -66,7 +66,7 @@ func nodeOf(result gjson.Result, key string, depth int) *html.Node {
 	return node
 }
 
-// readJSONText adds the price that a JSON value is, or its words.
+// readJSONText adds a JSON value to the stream: as a currency code, as a price, or as the words in a text.
 func (f *finder) readJSONText(value *html.Node, text string) {
 	s, code := f.add(value, "", text), codesOfNumbers[text]
 	switch {
@@ -92,7 +92,7 @@ func jsonText(node *html.Node) string {
 	return ""
 }
 
-// pathOf returns the path of a value below another one (nil = the document) as definitions write it. [] is the only
+// pathOf returns the path of a value from another value (nil = the document), as in a definition. [] means the only
 // entry of a list. isOfSeveral means that the path goes through a list of several entries.
 func pathOf(node, below *html.Node) (path string, isOfSeveral bool) {
 	for ; node != below && node.Parent != nil; node = node.Parent {
@@ -110,7 +110,7 @@ func pathOf(node, below *html.Node) (path string, isOfSeveral bool) {
 	return strings.TrimPrefix(path, "."), isOfSeveral
 }
 
-// jsonRow returns the entry of the outermost list around a finding.
+// jsonRow returns the entry of the outermost list around a finding. ok is false if the entry lacks a label.
 func jsonRow(f *Finding) (r row, ok bool) {
 	var entry *html.Node
 	for node := f.at.node; node.Parent != nil; node = node.Parent {

@@ -10,8 +10,8 @@ import (
 	"github.com/tasard/tasard/collectors/values"
 )
 
-// only returns the word of a topic if all words of the topic mean the same. several is true if they do not. The peso
-// does not count.
+// only returns a word of a topic if all words of the topic have one meaning. several is true if they have different
+// meanings. The peso does not count.
 func only(words []values.Word, about values.Topic) (found values.Word, several bool) {
 	for _, w := range words {
 		switch {
@@ -28,14 +28,14 @@ func only(words []values.Word, about values.Topic) (found values.Word, several b
 const (
 	pairMax  = 2   // prices of a small element: a buy and a sell price
 	nameMax  = 500 // bytes of a name
-	nameWork = 20  // of a byte of a name
+	nameWork = 20  // work for each byte of a name; see spend
 )
 
 // namingAttributes are the attributes of an element that may name its content.
 var namingAttributes = []string{"id", "class", "name", "aria-label", "title", "alt", "data-currency", "data-type", "data-side", "data-label", "headers"}
 
-// takeWord climbs from the element of a price until it finds words of a topic. It takes none if they do not clearly
-// belong to the price.
+// takeWord searches the elements around a price, the innermost first, until one contains words of a topic. If these
+// words do not clearly belong to the price, takeWord takes none.
 func (f *finder) takeWord(s *spot, about values.Topic) {
 	w, _ := only(values.Words(s.attribute), about)
 	done, inTable := s.take("the attribute "+s.attribute, nil, w), false
@@ -47,8 +47,8 @@ func (f *finder) takeWord(s *spot, about values.Topic) {
 	}
 }
 
-// takeOfElement looks for the word of a price in one of the elements around it: in its text or its names. It reports
-// whether farther elements do not count.
+// takeOfElement looks for a word of a price in the text and the names of an element around the price. done means that
+// the search must not go on to outer elements.
 func (f *finder) takeOfElement(s *spot, node *html.Node, about values.Topic) (done bool) {
 	named, _ := only(f.names(node), about)
 	w, several := only(f.wordsIn(node), about)
@@ -64,7 +64,7 @@ func (f *finder) takeOfElement(s *spot, node *html.Node, about values.Topic) (do
 	return true
 }
 
-// names returns the words in the names of an element.
+// names returns the words in the names (namingAttributes) of an element.
 func (f *finder) names(node *html.Node) (words []values.Word) {
 	for _, attr := range node.Attr {
 		if slices.Contains(namingAttributes, attr.Key) && len(attr.Val) <= nameMax && !f.spend(nameWork*len(attr.Val)) {
@@ -113,11 +113,12 @@ func (f *finder) headingBefore(node *html.Node) []values.Word {
 	return f.wordsIn(sibling)
 }
 
-// wordFor returns the word of a topic in an element that belongs to a price: words of one meaning before or behind all
-// prices, or words that alternate with equally many prices. Otherwise it returns none.
+// wordFor returns the word of a topic in an element that belongs to a price. This is clear in two cases: all words have
+// one meaning, and are before or behind all prices; or each word has the same number of prices before it, or behind it.
+// Otherwise wordFor returns the zero Word.
 func (f *finder) wordFor(s *spot, node *html.Node, about values.Topic) values.Word {
 	var words []values.Word
-	prices, at := []int{0}, -1 // how many are before the first word and behind each, and how many words are before s
+	prices, at := []int{0}, -1 // number of prices before the first word and behind each word; number of words before s
 	for _, t := range f.tokensOf(node) {
 		last := len(words) - 1
 		switch {
@@ -157,8 +158,7 @@ func cellOf(node *html.Node) *html.Node {
 	return node
 }
 
-// gridOf returns the cells of the table around a cell, by row and column, and the place of the cell. A cell that spans
-// several places is at each of them.
+// gridOf returns the grid of the table around a cell (markup.Table.Grid), and the row and column of the cell in it.
 func (f *finder) gridOf(cell *html.Node) (grid [][]*html.Node, row, column int) {
 	table := markup.EnclosingTable(cell)
 	if f.tables[table] == nil {
@@ -173,8 +173,8 @@ func (f *finder) gridOf(cell *html.Node) (grid [][]*html.Node, row, column int) 
 	return nil, 0, 0
 }
 
-// takeOfTable looks for the word of a price in its cell, in the heading of its column, or in its row. It reports
-// whether farther words do not count: there is one, or the table has words which do not clearly belong to the cell.
+// takeOfTable looks for a word of a price in its cell, in the heading of its column, and in its row. done means that
+// the search must not go on: a word was found, or the table contains words that do not clearly belong to the cell.
 func (f *finder) takeOfTable(s *spot, cell *html.Node, about values.Topic) (done bool) {
 	grid, row, column := f.gridOf(cell)
 	if grid == nil {
@@ -217,8 +217,8 @@ func isWide(row []*html.Node, cell *html.Node) bool {
 	return first >= 0 && slices.Contains(row[first+1:], cell)
 }
 
-// isOther reports whether words say that a price is not the rate of today, or that of a channel: the definition has one
-// rate of a currency.
+// isOther reports whether words say that a price is not today's general rate, or that it is the rate of another channel
+// than the definition's.
 func (f *finder) isOther(words []values.Word) bool {
 	return slices.ContainsFunc(words, func(w values.Word) bool {
 		return w.Topic == values.AboutOther || w.Topic == values.AboutChannel && w.Meaning != f.channel

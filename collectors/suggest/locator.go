@@ -17,13 +17,13 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// fields reads each price at a place of its own.
+// fields returns an Extract that reads each price with its own locator, or nil if a price has no such locator.
 func (s *suggester) fields() *source.Extract {
 	e := &source.Extract{Method: source.HTMLFields}
 	if s.json != nil {
 		e.Method = source.JSONFields
 	}
-	// A place in a page must have the price, and no other one. The text of an element may repeat it.
+	// In a page, a locator must find this price and no other one. It may find the price several times.
 	has := func(l source.Locator, f *Finding) bool {
 		texts := l.Texts(s.document)
 		return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return unitsOf(text) != f.at.units })
@@ -46,11 +46,11 @@ const (
 	otherPrice   = `(?:[0-9]+(?:[.,][0-9]+)*|-|N/A)`
 )
 
-// aroundMax is the size of a text whose words a pattern repeats.
+// aroundMax is the maximum size of a text that becomes a pattern.
 const aroundMax = 500
 
-// locators returns the ways to find a price, the most lasting one first: by a name that says the side, an attribute, or
-// by the words in an element around it.
+// locators returns possible locators of a price, beginning with those that will probably last longest: by a name that
+// says the side, by an attribute, by the words in an element around the price.
 func (s *suggester) locators(f *Finding) (all []source.Locator) {
 	at := f.at
 	switch {
@@ -78,7 +78,7 @@ func (s *suggester) locators(f *Finding) (all []source.Locator) {
 	return all
 }
 
-// scriptPattern returns a pattern for a price of a JSON value in a script: behind its label, if its object has one.
+// scriptPattern returns a pattern for a price in the JSON of a script: after the label in its object, if there is one.
 func scriptPattern(f *Finding) string {
 	price := regexp.QuoteMeta(strconv.Quote(keyOf(f.at.node))) + `\s*:\s*"?` + pricePattern
 	label := labelOf(f.at.node.Parent, f.Currency)
@@ -126,8 +126,8 @@ func selectorOf(node *html.Node) string {
 	return ""
 }
 
-// template returns a pattern for a text: its words as they are, all numbers free, and the price in a group. ok is false
-// if the text has the price twice.
+// template returns a pattern for a text: the same words, any other numbers, and the price in a group. ok is false if
+// the text contains the price twice.
 func template(text, price string) (pattern string, ok bool) {
 	before, behind, _ := strings.Cut(text, price)
 	return `(?i)^\s*` + freeNumbers(before) + pricePattern + freeNumbers(behind) + `\s*$`, !strings.Contains(behind, price)
@@ -148,7 +148,7 @@ func freeNumbers(text string) string {
 	})
 }
 
-// datePattern is a word for the date of the rates, and behind it the date.
+// datePattern matches a word for the date of the rates, and the date behind it.
 const datePattern = `(?i)(?:actualizad[oa]s?|actualizaci[oó]n|vigentes?|vigencia|fecha|tasas? (?:al|del))[^0-9\pL]{1,3}(?:(?:al|del|desde|el)\s)?([^.]+)`
 
 var (
@@ -156,11 +156,11 @@ var (
 	dateForms = []values.DateForm{values.ISODate, values.DayTime, values.Instant}
 )
 
-// placesMax is the maximum number of places that may have the date.
+// placesMax limits the number of places that may contain the date. With as many, no date is suggested.
 const placesMax = 20
 
-// date finds the date of the rates: in a page behind a word for it, in JSON any text. It returns nil if there is none,
-// or if there are several days.
+// date finds the date of the rates. In a page it must follow a word such as "fecha"; in JSON it may be any text. date
+// returns nil if there is no date, or if there are different dates.
 func (s *suggester) date() *source.Date {
 	days := map[engine.Date]*source.Date{}
 	for place, texts := range s.datePlaces() {
@@ -181,7 +181,7 @@ func (s *suggester) date() *source.Date {
 	return nil
 }
 
-// datePlaces returns where the date may be, with the texts there.
+// datePlaces returns the places that may contain the date, with the texts there.
 func (s *suggester) datePlaces() map[source.Locator][]string {
 	places := map[source.Locator][]string{}
 	for node := range cmp.Or(s.json, s.document).Descendants() {

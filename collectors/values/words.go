@@ -114,8 +114,8 @@ func LabelWords(label string) (currency, channel, side string, ok bool) {
 // isDollar reports whether a word means the dollar: the United States' unless another word names the country.
 func isDollar(text string) bool { return strings.HasPrefix(text, "dol") }
 
-// OtherRate returns the word that reveals another rate in a text, or "". Such a word names another currency, the side
-// unread, remittances, cards, cheques, averages or another day.
+// OtherRate returns a word that shows that a text is about another rate, or "". Such a word names another currency, the
+// side that is not read (unread), remittances, cards, cheques, averages or another day.
 func OtherRate(text, currency, unread string) string {
 	for _, w := range Words(text) {
 		isOther := w.Topic == AboutCurrency && w.Meaning != Pesos && w.Meaning != currency
@@ -126,7 +126,7 @@ func OtherRate(text, currency, unread string) string {
 	return ""
 }
 
-// otherDollars are beginnings of adjectives that assign a dollar, a franc or a crown to another country.
+// otherDollars maps beginnings of adjectives for countries, as in "dólar canadiense", to the currencies.
 var otherDollars = map[string]string{
 	"canad": "CAD", "cad": "CAD", "austral": "AUD", "aud": "AUD", "suiz": "CHF", "danes": "DKK", "norueg": "NOK", "suec": "SEK", "hong": "HKD", "escoc": "GBX",
 }

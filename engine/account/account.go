@@ -14,8 +14,7 @@ const (
 	keysMax       = 50 // including revoked keys
 )
 
-// KeyRecord is the stored and listed data of an API key, without the key itself. Admit reads only the last fields; see
-// Account.
+// KeyRecord is the data of an API key in the log and in lists. It does not contain the key itself.
 type KeyRecord struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -41,12 +40,12 @@ type Record struct {
 	Reason      string      // reason of the suspension
 }
 
-// Account is the state of one account. Its methods must not be called concurrently. Danger: State omits the unspent
-// requests of quota leases (parts of the daily quota), so dropping an Account without Return loses them.
+// Account is the state of one account. Its methods must not be called concurrently. Danger: before an Account is
+// dropped, its unspent leased requests must be given back with Return, because State counts them as spent.
 //
-// A request is slow mainly because its account is not in the processor's cache. Therefore Admit's fields are adjacent,
-// from the end of firstKeys to the beginning of record. The struct has room for one key, one day, one lease and a few
-// requests, enough for most accounts. An Account must not be copied.
+// A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit uses
+// are adjacent, from firstKeys to special. The struct contains arrays for one key, one day, two leases and two
+// requests, which is enough for most accounts. An Account must not be copied, because its slices refer to these arrays.
 type Account struct {
 	firstKeys     [1]accountKey // backing array of keys
 	keys          accountKeys

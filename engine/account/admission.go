@@ -2,8 +2,7 @@ package account
 
 import "github.com/tasard/tasard/engine"
 
-// QuotaPolicy is a node's settings for quotas. A quota lease is a part of an account's daily quota, taken with one
-// event in the log and spent in memory.
+// QuotaPolicy is a node's settings for quotas. A lease is a reserved part of an account's daily quota.
 type QuotaPolicy struct {
 	DefaultQuota Quota      // quota of accounts without their own quota
 	LeaseSize    int        // number of requests of a lease; 1 = every request is written to the log before its response
@@ -74,7 +73,7 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 }
 
 // today returns the day to charge: the current day or, after the clock was set back, the latest day with leased
-// requests. So the quota of a day is never given twice. Outside the years 1 to 9999 it returns the zero Date.
+// requests. So no request gets the quota of a day that has ended. Outside the years 1 to 9999 it returns the zero Date.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
 		return max(day, a.days.newest())

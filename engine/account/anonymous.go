@@ -67,7 +67,8 @@ func (t *AnonymousTable) Admit(addr netip.Addr, now ClockReading, quota Quota) Q
 	return result
 }
 
-// denyBy denies a request beyond the quota of the client's network. The windows stay the client's.
+// denyBy denies a request that exceeds the quota of the client's network. The exceeded window of the client then has no
+// requests remaining until the network's reset.
 func (r *QuotaResult) denyBy(network *QuotaResult) {
 	r.Admitted, r.DenyCode, r.RetryAfter = false, network.DenyCode, network.RetryAfter
 	window, of := &r.Minute, &network.Minute

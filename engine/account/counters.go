@@ -55,7 +55,7 @@ func (c *HourCounter) add(now time.Duration) {
 	}
 }
 
-// oldest returns the first minute in total.
+// oldest returns the first minute that total includes.
 func (c *HourCounter) oldest(now time.Duration) int64 {
 	return max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1)
 }

@@ -7,8 +7,23 @@
 //
 // An Account consists of keys and two quota windows: the day and the minute. The Registry consists of e-mail addresses,
 // login codes and sessions. Both change in three steps. A decision returns an event. The actor writes the event to the
-// log. Apply then changes the state, as it also does in a replay of the log. AnonymousTable counts requests without an
-// API key by client address, in memory only. KeyPolicy is the time from which API keys are required.
+// log. Apply then changes the state. A replay of the log calls Apply too. AnonymousTable counts requests without an API
+// key by client address, in memory only. KeyPolicy is the time from which API keys are required.
+//
+// # Terms
+//
+//	lease:    requests of a daily quota that one event reserves, to be spent in memory
+//	token:    in a cluster, a leased request that this node may still spend
+//	shard:    a group of accounts whose events are written together
+//	grant:    one event that gives each account of a shard its first lease of a day
+//	charge:   to count a request in both quota windows; a refund takes it back
+//	pending:  decided, but not in the log yet
+//	closed:   a day that accepts no more charges, because its counts were dropped
+//	network:  a prefix of client addresses, such as an IPv6 /48
+//	share:    the part of a common limit that one requester may use
+//	newcomer: an e-mail address without an account
+//	known browser: the browser of the newest login with an e-mail address
+//	seal:     the stored form of a login code, a keyed hash
 //
 // # Leases
 //
@@ -19,7 +34,7 @@
 //	NextLease → Leased → (log) → Apply       takes the next lease, before the current one is used up
 //	Return → Returned → (log) → Apply        gives unspent requests back, when the node stops
 //
-// The first lease of a day needs no event of the account if its shard has a DayGranted in the log (grants.go).
+// The first lease of a day needs no event of the account if there is a DayGranted event of its shard (grants.go).
 //
 // After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
 // ApplyRemote applies other nodes' events. When such an event arrives, this node's decisions that are not in the log

@@ -7,17 +7,17 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// DayGranted is the grant of a day: the first lease of that day for each account of a shard, in one event. An account
-// spends it without an event of its own. The account's next event of the day includes the grant (Leased.Count,
-// Returned.Granted). After a crash, an account without such an event counts the grant as spent. This holds even for
-// accounts created later that day, because the log does not tell which accounts the crashed process had.
+// DayGranted is the event of a grant: it gives each account of a shard its first lease of a day. (A lease is a reserved
+// part of the daily quota.) An account spends this lease without an event of its own. The account's next event of the
+// day includes the grant, in Leased.Count or Returned.Granted. After a crash the grant counts as spent for each account
+// without such an event, even if the account is created later that day: the log does not tell which accounts had the
+// grant.
 type DayGranted struct {
-	Shard, Shards uint64 // for accounts with account number modulo Shards == Shard
+	Shard, Shards uint64 // the accounts whose number modulo Shards is Shard
 	Day           engine.Date
-	Size          int
-	Monotonic     time.Duration // of the decision
-	// TakenBack ends the grant at a clean stop. Then each account that has used the grant has an event that includes
-	// it.
+	Size          int           // number of requests for each account
+	Monotonic     time.Duration // monotonic time of the decision (ClockReading.Monotonic)
+	// TakenBack ends the grant at a clean stop, after each account that used the grant has an event that includes it.
 	TakenBack bool
 }
 
@@ -33,15 +33,15 @@ type DayGrant struct {
 // earlier processes may have been spent.
 type DayGrants struct {
 	Grants      []DayGrant  // in the order of the log
-	ClosedUntil engine.Date // grants of this day and earlier days may be missing
+	ClosedUntil engine.Date // grants of this day and earlier days may have been dropped
 	own         int         // number of grants of this process, at the end of Grants
 	ended       bool        // accounts may no longer begin to use a grant
 }
 
-// dayGrantsMax is the number of days with kept grants in a shard.
+// dayGrantsMax is the maximum number of grants that are kept for one shard.
 const dayGrantsMax = daysKept
 
-// Apply returns the grants after an event. own says that this process decided the event.
+// Apply returns the grants after an event. own tells whether this process decided the event.
 func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
 	after := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, own: d.own, ended: d.ended}
 	days := 0
@@ -74,7 +74,7 @@ func (d *DayGrants) drop(obsolete func(DayGrant) bool) {
 	d.Grants, d.own = append(kept, own...), len(own)
 }
 
-// dropOldest drops the grant of the earliest day of a shard. That day is then closed for accounts without an event.
+// dropOldest drops a shard's grant of the earliest day. That day is then closed for accounts without an event of it.
 func (d *DayGrants) dropOldest(shard, shards uint64) {
 	oldest := engine.Date(0)
 	for _, g := range d.Grants {
@@ -86,15 +86,15 @@ func (d *DayGrants) dropOldest(shard, shards uint64) {
 	d.drop(func(g DayGrant) bool { return g.Shard == shard && g.Shards == shards && g.Day == oldest })
 }
 
-// Covers reports whether any process made a grant of a day for an account.
+// Covers reports whether an account may have had a grant of a day, from any process. The grant may have been dropped.
 func (d *DayGrants) Covers(account uint64, day engine.Date) bool {
 	size, _ := d.find(account, day)
 	return size > 0 || day <= d.ClosedUntil
 }
 
-// find returns the size of the grant of a day for an account, and whether the account can use it. It can use the newest
-// grant for the account if this process made it. With older grants of this process, accounts may only continue. If
-// several processes with different numbers of shards made grants, it returns the largest.
+// find returns the size of the grant of a day for an account, and whether the account may begin to use it. It may if
+// the newest grant for the account is of that day, only this process made grants of that day, and End was not called.
+// If processes with different numbers of shards made grants of the day, the size is that of the largest.
 func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool) {
 	newest := true
 	for i := len(d.Grants) - 1; i >= 0; i-- {
@@ -115,9 +115,9 @@ func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool
 	return size, usable && !d.ended
 }
 
-// isNewest reports whether the newest grant for an account is for this day. Only the newest grant is spent without an
-// event. After the clock was set back across midnight, accounts may continue with an older day. Without events for that
-// day, a crash would lose their requests of the last minute (spentMax).
+// isNewest reports whether the newest grant for an account is of this day. An older grant is still in use if the clock
+// was set back across midnight. To spend from an older grant the account needs an event, because after a crash spentMax
+// counts only grants that were the newest in the last minute.
 func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 	for i := len(d.Grants) - 1; i >= 0; i-- {
 		if g := &d.Grants[i]; account%g.Shards == g.Shard {
@@ -127,7 +127,7 @@ func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 	return false
 }
 
-// Earlier converts the grants of a process that ended at a monotonic time to grants of an earlier process.
+// Earlier returns the grants as those of an earlier process, which ended at a monotonic time.
 func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 	earlier := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil}
 	for i := range earlier.Grants {
@@ -138,7 +138,7 @@ func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 	return earlier
 }
 
-// End returns the grants, closed for accounts that have not begun to use them.
+// End returns the grants for a stop: accounts can no longer begin to use them.
 func (d *DayGrants) End() *DayGrants {
 	ended := *d
 	ended.ended = true
@@ -154,8 +154,8 @@ func (d *DayGrants) Newest() engine.Date {
 	return d.Grants[len(d.Grants)-1].Day
 }
 
-// OfShard returns the grants to be stored by one of several shards: its own. The first shard also stores grants of
-// earlier processes with another number of shards.
+// OfShard returns the part of the grants that a shard stores in a snapshot: its own grants. The first shard also stores
+// the grants of earlier processes with another number of shards.
 func (d *DayGrants) OfShard(shard, shards uint64) DayGrants {
 	return DayGrants{ClosedUntil: d.ClosedUntil, Grants: slices.DeleteFunc(slices.Clone(d.Grants), func(g DayGrant) bool {
 		return g.Shards == shards && g.Shard != shard || g.Shards != shards && shard != 0
@@ -169,8 +169,8 @@ func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
 	})
 }
 
-// spentMax returns an upper bound of an account's requests spent from grants in the minute before now. It considers
-// only days without an event, because an event of the day would include the grant.
+// spentMax returns an upper bound of the requests that an account has spent from grants in the last minute. A day with
+// an event of the account does not count, because that event includes the grant.
 func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration) (sum int) {
 	for _, g := range d.Grants {
 		if account%g.Shards == g.Shard && days.find(g.Day) == nil && (g.Until == 0 || now-g.Until < MinuteSpan) {
@@ -180,8 +180,8 @@ func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration)
 	return sum
 }
 
-// chargeEarlierGrant counts an earlier process's grant of a day as spent if the log has no later event of the account.
-// It counts the whole grant, because the quota may have been larger when the account spent it.
+// chargeEarlierGrant counts an earlier process's grant of a day as spent, unless the account has an event of that day
+// or a later day. It counts the whole grant, because the quota may have been larger when the account spent the grant.
 func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
 	if grants == nil || a.days.newest() >= day || len(a.days.counts) >= daysKept || grants.ofThisProcess(a.id, day) {
@@ -192,7 +192,7 @@ func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	}
 }
 
-// takeGrant gives the account the grant of a day, if it can use one and has not done so.
+// takeGrant lets the account use the grant of a day, if there is one and the account may begin to use it.
 func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
 	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.leasePending {
@@ -208,7 +208,8 @@ func (a *Account) closedDay(day engine.Date, policy QuotaPolicy) bool {
 	return a.days.closed(day) || policy.Grants != nil && day <= policy.Grants.ClosedUntil && a.days.newest() < day
 }
 
-// ResumeGrants completes Resume with the grants of the log, which the account may have spent in the last minute.
+// ResumeGrants completes Resume: the minute window then includes the requests that the account may have spent from
+// grants.
 func (a *Account) ResumeGrants(now ClockReading, grants *DayGrants) {
 	a.minute.restored += grants.spentMax(a.id, &a.days, now.Monotonic)
 }

@@ -2,12 +2,11 @@ package account
 
 import "time"
 
-// leaseMergeSpan is the span of monotonic time (ClockReading.Monotonic) in which all quota leases are merged into one
-// LeaseState. This bounds the number of LeaseStates when each request has its own lease. (A quota lease is a part of
-// the daily quota, taken with one event in the log and spent in memory.)
+// Leases (reserved parts of a daily quota) taken within leaseMergeSpan are merged into one LeaseState. This bounds the
+// number of LeaseStates when each request has its own lease. The span is of monotonic time (ClockReading.Monotonic).
 const leaseMergeSpan = 5 * time.Second
 
-// recentLease is a LeaseState without a cluster.
+// recentLease is a LeaseState of an account without a cluster, in less memory.
 type recentLease struct {
 	at             time.Duration
 	unspent, count int32
@@ -16,8 +15,8 @@ type recentLease struct {
 // recentLeases are the leases of an account, oldest first.
 type recentLeases []recentLease
 
-// add adds a lease. It drops leases older than a minute except the newest of them, because requests of that lease may
-// have been admitted in the last minute. Its Unspent includes the unspent requests of all earlier leases.
+// add adds a lease. It drops leases older than a minute, except the newest of those: requests of that lease may have
+// been admitted in the last minute. The unspent requests of the dropped leases are included in its field unspent.
 func (l *recentLeases) add(lease recentLease) {
 	if n := len(*l); n > 0 && (*l)[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
 		(*l)[n-1].at = lease.at
@@ -101,10 +100,10 @@ func (a *Account) Resume(now ClockReading) {
 	a.resumeNodeLeases(now)
 }
 
-// NextLease returns the event of the next lease, or nil if none is needed or possible. A lease is needed when requests
-// wait for it, or when at most half of the newest one is unspent. It never exceeds the day's quota. waiting is the
-// number of waiting requests; with a LeaseSize of 1 the lease is for all of them. The caller must then call Apply or
-// AbortLease.
+// NextLease returns the event of the next lease, or nil if none is needed or possible. waiting is the number of
+// requests that wait for a lease. A lease is needed when requests wait, or when at most half of the newest lease is
+// unspent. With a LeaseSize of 1 it is for all waiting requests. The leases of a day never exceed the day's quota. The
+// caller must then call Apply or AbortLease.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
@@ -134,7 +133,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
 }
 
-// LeaseLow reports whether requests will soon wait for NextLease's lease: at most an eighth of it is unspent.
+// LeaseLow reports whether requests will soon have to wait for a lease: at most an eighth of the newest is unspent.
 func (a *Account) LeaseLow(now ClockReading) bool {
 	size := a.grownLease
 	if a.node != 0 {
@@ -156,7 +155,7 @@ func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 	return max(initial, min(2*a.grownLease, LeaseGrownMax, left/10))
 }
 
-// newLease completes the fields of a lease, and remembers that a lease is being written to the log.
+// newLease completes the fields of a lease, and marks the account's lease as pending.
 func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
 	if key := a.keys.byDigest(digest); key != nil {
 		lease.KeyID = key.id

@@ -14,7 +14,7 @@ import (
 type Requester struct {
 	Address netip.Addr
 	// Browser is the digest of a random id known only to the browser. A code requested by a browser works only there,
-	// so that others can't use up its tries. Zero: the request is not from a browser.
+	// so that other clients can't use up the tries of the code. Zero: the request is not from a browser.
 	Browser Digest
 }
 
@@ -22,8 +22,8 @@ type Requester struct {
 const (
 	clientCodesHourMax = 30 // requests for a login code
 	clientTriesHourMax = 60 // login attempts
-	// frequentUses is the number of code requests and login attempts in a day at which a network is frequent. Frequent
-	// networks get only a part of the limits shared by all clients; see Registry.share.
+	// A network with more than frequentUses code requests and login attempts on a day may use only a smaller part of
+	// the limits shared by all clients; see Registry.share.
 	frequentUses = 4
 	clientsMax   = 1 << 16
 	clientsKept  = clientsMax * 3 / 4 // number of clients kept by evict
@@ -32,9 +32,9 @@ const (
 // loginClient counts the login requests of one client address or network.
 type loginClient struct {
 	codes, tries HourCounter
-	// Only of the widest network of a client:
+	// Set only for the widest network of a client:
 	uses  DayCounter            // code requests and login attempts
-	mails map[Digest]DayCounter // requested mails, by the digest of their address
+	mails map[Digest]DayCounter // requested mails, by the digest of the e-mail address
 }
 
 func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest) }
@@ -42,11 +42,11 @@ func (c *loginClient) newest() int64 { return max(c.codes.Newest, c.tries.Newest
 // loginClients is a table of at most clientsMax clients and networks, in memory only.
 type loginClients map[netip.Prefix]*loginClient
 
-// clientNetwork is a prefix of an address. Its limit is that of a number of clients; 0 means no limit.
+// clientNetwork is a prefix of an address: its length in bits, and its limit in limits of one client (0 = no limit).
 type clientNetwork struct{ bits, clients int }
 
-// clientNetworks returns the counted prefixes of an address: the client itself first (see ClientPrefix), then wider
-// networks. The holder of an IPv6 /48 has 65,536 /64s.
+// clientNetworks returns the prefixes of an address for which requests are counted: first the client itself (see
+// ClientPrefix), then wider networks. The holder of an IPv6 /48 could use 65,536 /64s as different clients.
 func clientNetworks(addr netip.Addr) []clientNetwork {
 	if addr.Unmap().Is4() {
 		return ipv4Networks[:]
@@ -106,7 +106,7 @@ func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter
 	return nil
 }
 
-// uses returns the requests that the network of an address has made today.
+// uses returns the number of today's code requests and login attempts from the widest network of an address.
 func (t loginClients) uses(addr netip.Addr, now ClockReading) int {
 	if c := t.network(addr); c != nil {
 		return c.uses.on(now.today())
@@ -160,7 +160,8 @@ func (t loginClients) get(prefix netip.Prefix) *loginClient {
 	return c
 }
 
-// evict removes the least recently used quarter of a full table. Searching the table for each new client would be slow.
+// evict removes the least recently used quarter of a full table. To remove only one client would need a slow search for
+// each new client.
 func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return

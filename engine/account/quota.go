@@ -13,8 +13,7 @@ const (
 	MinuteLimitDefault = 60
 	// MinuteSpan is the length of the minute window.
 	MinuteSpan = time.Minute
-	// LeaseSizeDefault is the default number of requests of a quota lease: a part of a daily quota, taken with one
-	// event in the log and spent in memory.
+	// LeaseSizeDefault is the default number of requests of a lease (a reserved part of a daily quota).
 	LeaseSizeDefault = 16
 	// daysKept is the number of days with counts in an account. Two are enough, but a jump of the clock can add more.
 	daysKept = 8
@@ -73,13 +72,13 @@ func (r *QuotaResult) charge() {
 	r.Minute.Remaining--
 }
 
-// ClockReading is a reading of two clocks. Wall is the wall clock, which gives the day. Monotonic is the total running
-// time of nodes on this log, from a monotonic clock. It does not depend on the wall clock. After a restart it continues
-// from its newest value in the log.
+// ClockReading is a reading of two clocks. Wall is the wall clock time, which determines the day. Monotonic is the
+// total running time of nodes on this log, from a monotonic clock. After a restart it continues from its newest value
+// in the log. Setting the wall clock has no effect on Monotonic.
 type ClockReading struct {
 	Wall      time.Time
 	Monotonic time.Duration
-	// Day is the day to charge, or zero for the day of Wall. They differ after the wall clock was set back.
+	// Day is the day to charge, or zero for the day of Wall. The two days differ after the wall clock was set back.
 	Day engine.Date
 }
 
@@ -97,8 +96,7 @@ func (c ClockReading) today() engine.Date {
 	return dayOf(c.Wall)
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values, also after a
-// replay.
+// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // minuteWindow is an exact sliding window: the monotonic times of the requests admitted in the last 60 seconds, oldest
@@ -118,7 +116,7 @@ func (m *minuteWindow) active() []time.Duration { return m.admitted[m.expired:] 
 // count is the number of requests in the window.
 func (m *minuteWindow) count() int { return m.restored + len(m.active()) }
 
-// at returns the time of a request in the window, counted from the oldest one.
+// at returns the time of request i of the window; request 0 is the oldest.
 func (m *minuteWindow) at(i int) time.Duration {
 	if i < m.restored {
 		return m.restoredAt
@@ -183,13 +181,13 @@ func (m *minuteWindow) shrink(now ClockReading) {
 	}
 }
 
-// dayCount counts the requests of one day. Only leased (requests taken by leases) is in the log.
+// dayCount counts the requests of one day. Only the field leased is in the log.
 type dayCount struct {
 	day      engine.Date
-	granted  int32 // part of leased from a grant of the day, in no event of the account
-	leased   int
-	spent    int // part of leased
-	refunded int // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
+	granted  int32 // part of leased: a grant of the day that no event of the account includes yet
+	leased   int   // requests that leases have taken from the quota
+	spent    int   // part of leased
+	refunded int   // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
 }
 
 func (c *dayCount) spendAll() { c.spent, c.refunded = c.leased, 0 }
@@ -198,10 +196,10 @@ func (c dayCount) unspent() int { return c.leased - c.spent }
 
 func (c dayCount) charged() int { return c.spent - c.refunded }
 
-// dayCounts contains a dayCount for each day with leased requests. A dropped day must never be counted again. Only
-// events add and drop days, so that a replay has the same result.
+// dayCounts contains a dayCount for each day with leased requests. A closed day must never be counted again. Only
+// events close days, so that a replay closes the same days.
 type dayCounts struct {
-	counts      []dayCount  // by day
+	counts      []dayCount  // sorted by day
 	closedUntil engine.Date // this day and earlier days are dropped
 }
 
@@ -230,7 +228,7 @@ func (d *dayCounts) unspent() (sum int) {
 	return sum
 }
 
-// addGrant adds a day whose requests are those of a grant: no event of the account includes them.
+// addGrant adds a day with the requests of a grant.
 func (d *dayCounts) addGrant(day engine.Date, size int) *dayCount {
 	count := d.getOrCreate(day)
 	count.leased, count.granted = size, int32(size)
@@ -264,7 +262,7 @@ func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 	if c := d.find(day); c != nil {
 		return c
 	}
-	// Of an earlier day that only a grant has, nothing can be spent any more: an account never charges an earlier day.
+	// Counts of earlier days with a grant are no longer needed: an account never charges an earlier day.
 	d.counts = slices.DeleteFunc(d.counts, func(c dayCount) bool { return c.granted > 0 && c.day < day })
 	i, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day engine.Date) int { return int(c.day - day) })
 	d.counts = slices.Insert(d.counts, i, dayCount{day: day})

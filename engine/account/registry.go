@@ -16,26 +16,25 @@ const (
 	SessionLifetime   = 15 * time.Minute
 	wrongTriesDayMax  = 25   // of one e-mail address
 	wrongTriesHourMax = 1000 // of all e-mail addresses
-	// Most requesters get only a part of the shared limits, so that they can't use them up for the owner of an address;
-	// see Registry.share.
+	// A requester may use this many fifths (wholeShare) of a limit shared by all requesters; see Registry.share.
 	defaultShare, frequentShare, wholeShare = 4, 2, 5
-	// Maximum mails to one address on a day: requested by one network, by all clients except the known browser, and by
-	// the known browser.
+	// Maximum mails to one address on a day: requested by one network, by all clients except the known browser (the
+	// last one to log in with the address), and by the known browser.
 	mailsNetworkMax, mailsDayMax, mailsKnownMax = 2, 30, 10
 	codesHourMax                                = 4000 // codes of all addresses with an account
 	newcomerCodesHourMax                        = 1000 // codes of all other addresses
 	sessionsPerEmailMax                         = 8
 
-	// The first sweep (sweepAddresses) after forgetAfter without events removes an address without an account. By then
-	// its daily counters no longer matter.
+	// sweepAddresses runs every sweepEvery. It removes an address without an account after forgetAfter without events,
+	// when its daily counters no longer matter.
 	sweepEvery  = 24 * time.Hour
 	forgetAfter = 48 * time.Hour
 )
 
 // Registry contains the e-mail addresses and their accounts, login codes, sessions, and the counters that limit
-// guessing of codes. Its methods must not be called concurrently. It is stored in the log, with two exceptions, which a
-// restart loses: counters of client addresses, and login codes of a node without a cluster (see ShareCodes). A code or
-// session ends when either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its end.
+// guessing of codes. Its methods must not be called concurrently. A restart loses the counters of client addresses and,
+// without a cluster, the login codes (see ShareCodes); everything else is in the log. A code or session ends when
+// either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its end.
 type Registry struct {
 	addresses    addressTable
 	sessions     map[Digest]SessionState
@@ -60,14 +59,14 @@ type Registry struct {
 
 // CodesUsedUp describes the newest refusal of a code because the hour's codes were used up.
 type CodesUsedUp struct {
-	Since, Until time.Time // wall clock; requests of that kind are refused until then
-	Newcomers    bool      // of addresses without an account
+	Since, Until time.Time // the period of refusals, by the wall clock
+	Newcomers    bool      // refused are addresses without an account (true), or those with one (false)
 }
 
 // CodesUsedUp returns the newest refusal of a code because the hour's codes were used up.
 func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
-// loginAttempt is the data of an e-mail address outside AddressState.
+// loginAttempt is the data of an e-mail address beside its AddressState: codes, sessions and pending events.
 type loginAttempt struct {
 	account      uint64         // account id in a login being written to the log, or 0
 	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code being written to the log
@@ -101,8 +100,9 @@ func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
 	a.codes = append(a.codes, c)
 }
 
-// makeRoom drops the oldest codes, except the newest one and the known browser's. It ends when the wrong tries that the
-// codes still allow, plus the day's wrong tries, fit into the limit. So a code can always be tried.
+// makeRoom drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
+// day, are within the limit. So every remaining code can be tried. It never drops the newest code or the known
+// browser's.
 func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
 	for i := 0; i < len(a.codes)-1 && wrongTries+a.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
 		if (known != Digest{}) && a.codes[i].Browser == known {
@@ -149,7 +149,7 @@ type RegistryEvent interface{ registryEvent() }
 type (
 	// CodeIssued is a request for a login code. Mailed is false only in logs of earlier versions, which answered some
 	// requests without sending a mail. Sealed is the hash of the code for the other nodes of a cluster, else zero.
-	// Browser (Requester.Browser) identifies the code of the address, also in the other events.
+	// Browser is Requester.Browser; an address has at most one code for each browser.
 	CodeIssued struct {
 		Email     EmailID
 		At        time.Time
@@ -288,8 +288,8 @@ func (q Requester) knownFor(row AddressState) bool {
 	return row.Browser != Digest{} && row.Browser == q.Browser
 }
 
-// share returns the requester's part of a shared limit, in parts of wholeShare. Only the browser that last logged in
-// with an address gets all, for this address. So others can't keep it out.
+// share returns the part of a shared limit that a requester may use, in fifths (wholeShare). Only the known browser of
+// the address may use the whole limit, so that other clients can't lock out the owner of the address.
 func (r *Registry) share(row AddressState, from Requester, now ClockReading) int {
 	switch {
 	case from.knownFor(row):
@@ -300,8 +300,8 @@ func (r *Registry) share(row AddressState, from Requester, now ClockReading) int
 	return defaultShare
 }
 
-// protectedTries returns the wrong tries that the code of the known browser still allows, if another client asks. A new
-// code takes the place of all other codes, but not of this one.
+// protectedTries returns the wrong tries that the known browser's code still allows, if another client requests a code.
+// A new code can replace all codes except that one (see makeRoom).
 func (a *loginAttempt) protectedTries(row AddressState, from Requester, now ClockReading) int {
 	if row.Browser == (Digest{}) || from.knownFor(row) {
 		return 0
@@ -322,7 +322,7 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 	}
 }
 
-// setCode makes a code valid, in place of older ones if there is no room for it.
+// setCode makes a code valid, and drops older codes if necessary (makeRoom).
 func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) {
 	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
 	a.setCode(code, now)

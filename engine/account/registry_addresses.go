@@ -7,7 +7,7 @@ import "slices"
 type addressTable struct {
 	index      map[Digest]uint32 // number of the row of an address, counted over all chunks
 	chunks     []*addressChunk
-	ownedSince []uint64 // for each chunk, its epoch; if earlier than epoch, a snapshot shares the chunk
+	ownedSince []uint64 // for each chunk, the epoch when it was made; a snapshot shares chunks of earlier epochs
 	used       uint32   // number of rows ever used
 	free       []uint32 // numbers of unused rows below used
 	epoch      uint64   // number of snapshots made so far

@@ -20,8 +20,7 @@ type RegistryState struct {
 	SharedCodes []CodeState // in a cluster: the valid login codes
 }
 
-// AddressState is an e-mail address with its account and its counters. Monotonic time is a monotonic clock
-// (ClockReading.Monotonic).
+// AddressState is an e-mail address with its account and its counters. Monotonic time is ClockReading.Monotonic.
 type AddressState struct {
 	Email       EmailID
 	Account     uint64        // 0 before the first login

@@ -6,8 +6,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// State is the logged part of an account, in the form of a snapshot. It does not contain the spent requests of quota
-// leases (parts of the daily quota, each taken with one event); after a restart all count as spent.
+// State is the part of an account that is in the log, in the form of a snapshot. It does not tell how many leased
+// requests were spent; after a restart all count as spent.
 type State struct {
 	Record      Record
 	Days        []DayState  // sorted by day
@@ -21,8 +21,8 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests admitted since a quota lease was taken or returned. With this bound
-// no minute exceeds its limit, even after a crash.
+// LeaseState gives an upper bound of the requests admitted since a lease (reserved part of a daily quota) was taken or
+// returned. With this bound no minute exceeds its limit, even after a crash.
 //
 // Without a cluster there is a LeaseState for each recent lease. At the monotonic time Monotonic
 // (ClockReading.Monotonic, a monotonic clock) Count requests were leased. Unspent is the number of unspent requests

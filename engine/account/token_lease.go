@@ -2,23 +2,21 @@ package account
 
 import "time"
 
-// Parameters of quota leases in a cluster. (A quota lease is a part of the daily quota, taken with one event in the log
-// and spent in memory.)
+// Parameters of leases (reserved parts of a daily quota) in a cluster.
 const (
 	// leaseTargetSpan is the intended duration of a lease at the account's request rate.
 	leaseTargetSpan = 20 * time.Second
-	// earlyRenewalMin is the number of requests in the last minute at which a lease is renewed before it is used up.
-	// Without early renewal the next request waits for the log, and is rejected while the log has no leader. An account
-	// with fewer requests would return its lease before the next one.
+	// From earlyRenewalMin requests in the last minute on, a lease is renewed before it is used up. Without early
+	// renewal a request has to wait for the log, and is rejected while the log has no leader. With fewer requests,
+	// idleReturnAfter would pass before the next request, and the new lease would be returned unused.
 	earlyRenewalMin = int(MinuteSpan / idleReturnAfter)
 	// idleReturnAfter is the time without requests after which the node returns the unspent part of an account's lease.
 	idleReturnAfter = 15 * time.Second
-	// spentReturnMin is the minimum size of a spent lease that is returned. After the return other nodes stop counting
-	// the lease.
+	// A used-up lease of at least spentReturnMin requests is returned too, so that other nodes stop counting it.
 	spentReturnMin = 8
 )
 
-// tokenLease holds the requests (tokens) that this node of a cluster may spend, and their rate of spending.
+// tokenLease is the part of an account's leases that this node of a cluster may spend. A token is one request.
 type tokenLease struct {
 	tokens        int
 	until         time.Duration // monotonic time (ClockReading.Monotonic) after which the tokens are void
@@ -26,10 +24,10 @@ type tokenLease struct {
 	renewing      int           // unspent tokens included in the lease being written to the log
 	returnPending bool          // a return is being written to the log
 	rate          spendRate
-	previousRate  spendRate // rate before the lease being written to the log
+	previousRate  spendRate // the rate to restore if the lease being written to the log is aborted
 }
 
-// tokens returns the account's tokenLease on this node of a cluster. Without a cluster there is none.
+// tokens returns the account's tokenLease, and creates it if necessary. Call it only in a cluster.
 func (a *Account) tokens() *tokenLease {
 	if a.ownTokens == nil {
 		a.ownTokens = new(tokenLease)
@@ -63,9 +61,9 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokens().tokens, count.unspent())
 }
 
-// nextClusterLease returns the event of the next lease in a cluster, or nil if none is needed or possible. Its size
-// depends on the account's request rate. While other nodes have leases, it is at most half of the minute window's
-// remaining requests. Void tokens are leased again first, without another charge to the day.
+// nextClusterLease is NextLease in a cluster. The size of the lease follows from the account's request rate
+// (leaseSize). Other nodes' leases limit it (fairLease). Void tokens are leased again first, without another charge to
+// the day.
 func (a *Account) nextClusterLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
 	day := a.today(now)
 	if a.leasePending || a.closedDay(day, policy) {
@@ -105,8 +103,8 @@ func (a *Account) leaseSize(limit int, now ClockReading, policy QuotaPolicy, wai
 	return max(a.tokens().rate.nextSize(now.Monotonic, maximum), min(waiting, free))
 }
 
-// fairLease returns the maximum number of additional requests that this node may lease. Without leases of other nodes,
-// it may exceed the minute window's remaining requests, because Usage enforces the minute limit.
+// fairLease returns how many more requests this node may lease: half of those that the minute window has left, so that
+// other nodes can lease too. Without leases of other nodes it returns the limit, because Usage enforces the limit.
 func (a *Account) fairLease(limit, spendable int, now ClockReading) int {
 	others := a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	if others == 0 {
@@ -124,8 +122,9 @@ func (a *Account) applyNodeLease(e *Leased, granted int) {
 	a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic})
 }
 
-// NextReturn returns the event that returns an idle account's lease, so that other nodes can lease its requests, or nil
-// if there is no need. Call it every few seconds in a cluster. The caller must then call Apply or AbortReturn.
+// NextReturn returns the event that gives back the lease of an idle account, so that other nodes can lease the
+// requests. It returns nil if there is no need. Call it every few seconds in a cluster, and then call Apply or
+// AbortReturn.
 func (a *Account) NextReturn(now ClockReading) *Returned {
 	if a.node == 0 || a.leasePending || a.tokens().returnPending || now.Monotonic-a.leaseAskedAt < idleReturnAfter {
 		return nil

@@ -45,7 +45,7 @@ func parse(text []byte) (value any, err error) {
 	return value, repeatedKey(json.NewDecoder(bytes.NewReader(text)))
 }
 
-// repeatedKey returns an error if an object of the next value has a key twice.
+// repeatedKey returns an error if the next value contains an object with a repeated key.
 func repeatedKey(decoder *json.Decoder) error {
 	token, err := decoder.Token()
 	if delim, isDelim := token.(json.Delim); err != nil || !isDelim || delim == '}' || delim == ']' {
@@ -112,8 +112,7 @@ func (p *Problems) CheckTexts(place string, value any) {
 	}
 }
 
-// Decode decodes JSON into a struct. It reports values of another type, and unknown keys, and returns whether there are
-// none.
+// Decode decodes JSON into a struct. For an unknown key or a value of another type it adds a problem and returns false.
 func (p *Problems) Decode(place string, text []byte, to any) bool {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()

@@ -14,7 +14,7 @@ import (
 // Maximum quotas of an account.
 const (
 	QuotaDayMax    = 100_000_000
-	QuotaMinuteMax = 60_000 // low, because the node stores the time of each request of the last minute
+	QuotaMinuteMax = 60_000 // low, because the node stores the time of each request in the last minute
 )
 
 // Bodies of requests about accounts.
@@ -24,11 +24,11 @@ type (
 		Reason string `json:"reason"`
 		Author
 	}
-	// Author names the author of a change. Without it, the log names only the caller's operating-system user.
+	// Author names the author of a change. Without a name, the log contains only the caller's operating-system user.
 	Author struct {
 		Name string `json:"by,omitempty"`
 	}
-	// LimitChange changes the quota of an account. nil keeps a limit. 0 resets it to the node's default.
+	// LimitChange changes the quota of an account. nil keeps a limit, and 0 resets a limit to the node's default.
 	LimitChange struct {
 		Day    *int `json:"day,omitempty"`
 		Minute *int `json:"minute,omitempty"`
@@ -62,12 +62,12 @@ type (
 		SuspendedAt time.Time `json:"suspendedAt,omitzero"`
 		Reason      string    `json:"reason,omitempty"`
 		Limits      Limits    `json:"limits"`
-		// Day and Minute are the states of the two limits. Keys contain no secrets.
+		// Day and Minute are the states of the two quota windows. Keys contain no secrets.
 		Day    account.Window      `json:"day"`
 		Minute account.Window      `json:"minute"`
 		Keys   []account.KeyRecord `json:"keys"`
 	}
-	// Unlocked is the masked e-mail address that can be used for logins again.
+	// Unlocked contains the masked e-mail address with which logins are possible again.
 	Unlocked struct {
 		Email string `json:"email"`
 	}
@@ -77,7 +77,7 @@ func (s *Server) limits(own account.Quota) Limits {
 	return Limits{cmp.Or(own.Day, s.config.DefaultQuota.Day), cmp.Or(own.Minute, s.config.DefaultQuota.Minute), own != account.Quota{}}
 }
 
-// author returns the author's name, so that readBody can check it.
+// author returns the author's name for the check in readBody.
 func (a Author) author() string { return a.Name }
 
 func (s *Server) listAccounts(*http.Request, NoBody) ([]ListedAccount, error) {
@@ -98,7 +98,7 @@ func (s *Server) showAccount(r *http.Request, _ NoBody) (Account, error) {
 	return s.describe(id)
 }
 
-// account returns the account's number. The path contains the number or the e-mail address.
+// account returns the number of the account in the path. The path contains the number or the e-mail address.
 func (s *Server) account(r *http.Request) (uint64, error) {
 	text := r.PathValue("account")
 	if id, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -131,7 +131,7 @@ func (s *Server) describe(id uint64) (Account, error) {
 	}, nil
 }
 
-// change runs do for the account in the path. It logs the change, and returns the changed account.
+// change calls do for the account in the path, logs the change, and returns the changed account.
 func (s *Server) change(r *http.Request, operation string, author Author, do func(id uint64, by string) error) (Account, error) {
 	id, err := s.account(r)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Server) restore(r *http.Request, body Author) (Account, error) {
 	return s.change(r, "restore", body, s.config.Node.RestoreAccount)
 }
 
-// unlock allows logins with an e-mail address again. The address may have no account yet.
+// unlock allows logins with an e-mail address again, even if the address has no account yet.
 func (s *Server) unlock(r *http.Request, body Author) (Unlocked, error) {
 	email, err := account.ParseEmail(r.PathValue("account"))
 	id := email.ID()

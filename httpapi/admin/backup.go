@@ -14,8 +14,8 @@ import (
 
 const (
 	typeZstd = "application/zstd"
-	// backupStallMax limits one write. The backup of a client that stops reading is cancelled, so that the node can
-	// release the snapshot.
+	// backupStallMax is the maximum time of one write. After it the backup is cancelled, so that the node can release
+	// the snapshot if a client does not read.
 	backupStallMax = 30 * time.Second
 )
 
@@ -50,8 +50,8 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// backupWriter writes a backup to a client. A write fails when the server stops, or after backupStallMax. The whole
-// backup may take longer than the server's timeout.
+// backupWriter writes a backup to a client. A write fails when the server stops, or after backupStallMax. writeTimeout
+// does not apply.
 type backupWriter struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
@@ -72,10 +72,10 @@ func (b *backupWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// BackupIdleMax is the time without data at which the client cancels a backup.
+// BackupIdleMax is the time without data after which the client cancels a backup.
 const BackupIdleMax = time.Minute
 
-// ErrNoResponse is the cause of Backup's UnreachableError after BackupIdleMax without data.
+// ErrNoResponse is the cause of the UnreachableError that Backup returns after BackupIdleMax without data.
 var ErrNoResponse = errors.New("it did not answer")
 
 // BackupStream is the response of a backup.
@@ -85,8 +85,8 @@ type BackupStream struct {
 	res       *http.Response
 }
 
-// Backup requests a backup of the node. The caller must close the stream. Only BackupIdleMax limits the transfer's
-// time.
+// Backup requests a backup of the node. The caller must close the stream. The transfer may take any time, except that
+// it is cancelled after BackupIdleMax without data.
 func (c *Client) Backup(ctx context.Context) (*BackupStream, error) {
 	client := http.Client{Transport: c.http.Transport}
 	callCtx, cancel := context.WithCancel(ctx)

@@ -20,7 +20,7 @@ const requestTimeout = 2 * time.Minute
 // readinessBytesMax limits the response of Readiness, which can list every condition and every failing source.
 const readinessBytesMax = 1 << 20
 
-// Client calls the node behind a socket. Its errors are UnreachableError, Error or ProtocolError.
+// Client calls the node that listens on a socket. The methods return UnreachableError, Error or ProtocolError.
 type Client struct {
 	Socket string
 	http   http.Client
@@ -35,7 +35,8 @@ func NewClient(socket string) *Client {
 }
 
 // UnreachableError is the error of a call without a response. Err is the cause: no process listens on the socket
-// (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not open it (fs.ErrPermission), or the node did not respond.
+// (fs.ErrNotExist, syscall.ECONNREFUSED), the caller may not open the socket (fs.ErrPermission), or the node did not
+// respond.
 type UnreachableError struct {
 	Socket string
 	Err    error
@@ -98,7 +99,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return res, nil
 }
 
-// call sends a request and returns the body of a successful response. The caller must close it.
+// call sends a request and returns the body of a successful response. The caller must close the body.
 func (c *Client) call(ctx context.Context, method, path string, body any) (io.ReadCloser, error) {
 	res, err := c.do(ctx, method, path, body)
 	if err != nil {
@@ -127,7 +128,7 @@ func decode(body io.ReadCloser, target any) (err error) {
 	return nil
 }
 
-// Readiness returns the state of the node. A response with status 503 contains a state too, and is not an error here.
+// Readiness returns the state of the node. A response with status 503 is not an error: it contains a state too.
 func (c *Client) Readiness(ctx context.Context) (readiness Readiness, err error) {
 	res, err := c.do(ctx, http.MethodGet, ReadyzPath, nil)
 	if err != nil {

@@ -15,7 +15,7 @@ const (
 	MailOff  = "off"
 )
 
-// UnsafeMail is the error message for MailLog together with required API keys.
+// UnsafeMail is the error message if API keys are to be required and Config.Mail is MailLog.
 const UnsafeMail = "this node runs with --smtp-addr log, so every reader of its output can sign in as any user; " +
 	"start it with a mail server, or without --smtp-addr"
 

@@ -16,7 +16,7 @@ const (
 
 // Responses about the state of the node.
 type (
-	// Readiness is the state of the node for its operator. Its conditions include their causes.
+	// Readiness is the state of the node for operators. The conditions include the causes of failures.
 	Readiness struct {
 		Status         engine.Readiness   `json:"status"`
 		Conditions     []engine.Condition `json:"conditions"`
@@ -29,8 +29,8 @@ type (
 	Log struct {
 		LastRecord    uint64 `json:"lastRecord"`        // sequence number of the newest record
 		Snapshot      uint64 `json:"snapshot"`          // sequence number of the newest snapshot
-		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write, cut off at the start
-		AmbiguousTail bool   `json:"ambiguousTail"`     // acknowledged records may be missing at the end of the log
+		TornBytes     int64  `json:"tornBytes"`         // size of an incomplete last write that was cut off when the node started
+		AmbiguousTail bool   `json:"ambiguousTail"`     // acknowledged records may be missing from the end of the log
 		Failure       string `json:"failure,omitempty"` // why the node is stopping
 	}
 	// FailingSource is a source of rates whose newest collection failed.
@@ -74,7 +74,7 @@ func (s *Server) public() http.Handler {
 }
 
 // ServeMetrics starts a goroutine that serves metrics and health on a TCP listener, for Prometheus. Every client that
-// can connect can read them. They contain no secrets.
+// can connect can read them; they contain no secrets.
 func (s *Server) ServeMetrics(listener net.Listener) {
 	log, address := s.config.Logger, listener.Addr().String()
 	log.Info("metrics are at http://" + address + MetricsPath)

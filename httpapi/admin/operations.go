@@ -46,12 +46,12 @@ var (
 	ImportObservations = Operation[Observations, engine.Receipt]{http.MethodPost, "/observations"}
 
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
-	RunSource   = Operation[Author, SourceRun]{http.MethodPost, "/sources/{source}/run"} // fetches it and publishes its rates
+	RunSource   = Operation[Author, SourceRun]{http.MethodPost, "/sources/{source}/run"} // fetches the source and publishes the rates
 	ShowCluster = Operation[NoBody, engine.Cluster]{http.MethodGet, "/cluster"}
 	ForgetNode  = Operation[Author, engine.Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
 )
 
-// Paths of the other calls.
+// Paths that are not in the table.
 const (
 	MetricsPath = "/metrics"
 	ReadyzPath  = "/readyz"
@@ -77,7 +77,7 @@ func (o Operation[Body, Response]) register(mux *http.ServeMux, handle func(r *h
 	})
 }
 
-// Call calls the operation. values replace the parameters of its path, in order.
+// Call calls the operation. values replace the parameters of the path, in order.
 func (o Operation[Body, Response]) Call(ctx context.Context, c *Client, body Body, values ...string) (response Response, err error) {
 	var request any = body
 	if _, noBody := request.(NoBody); noBody {
@@ -105,7 +105,7 @@ const (
 	typeJSON = "application/json"
 )
 
-// Error codes beyond the engine's.
+// Error codes besides those of package engine.
 const (
 	CodeNotConfigured engine.Code = "not_configured" // the node's settings do not allow the operation
 	CodeStopping      engine.Code = "stopping"       // the node stopped during the operation
@@ -121,10 +121,10 @@ const (
 func writeJSON(w http.ResponseWriter, status int, response any) {
 	w.Header().Set("Content-Type", typeJSON)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(response) // an error means that the client is gone
+	_ = json.NewEncoder(w).Encode(response) // fails only if the client has disconnected
 }
 
-// writeError writes an error response. It includes the causes of internal errors, because only the operator reads it.
+// writeError writes an error response, with the causes of internal errors, because only operators read it.
 func writeError(w http.ResponseWriter, err error) {
 	response := Error{Code: engine.CodeInternalError, Message: err.Error()}
 	status := http.StatusInternalServerError
@@ -150,8 +150,8 @@ func badRequest(format string, args ...any) error {
 	return &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf(format, args...)}
 }
 
-// readBody reads a body, which must be one JSON object. If the body has an author's name, readBody checks the name. For
-// NoBody it reads nothing.
+// readBody reads a body, which must be exactly one JSON object. It also checks the author's name if the body has one.
+// For NoBody it reads nothing.
 func readBody[T any](r *http.Request) (body T, err error) {
 	if _, noBody := any(body).(NoBody); noBody {
 		return body, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Responses about quarantined observations: a source's values that an operator must release before they are published.
+// Responses about quarantined observations: rates that an operator must release before they are published.
 type (
 	// QuarantineEntry is a quarantined observation. Number consists of currency and id, such as USD/17.
 	QuarantineEntry struct {
@@ -30,7 +30,7 @@ type (
 		Detail        string         `json:"detail"`
 		Document      string         `json:"document,omitempty"`
 	}
-	// QuarantineResult is the result of a release or a rejection. Published is the rate published afterwards.
+	// QuarantineResult is the result of a release or a rejection. Published is the rate that is published after it.
 	QuarantineResult struct {
 		Entry     QuarantineEntry `json:"entry"`
 		By        string          `json:"by"`

@@ -13,7 +13,7 @@ import (
 const (
 	// ManualSource is the source id of manual rates.
 	ManualSource = "manual"
-	// ManualLifeMax is the maximum lifetime of a manual rate, so that the operator reviews it once a year.
+	// ManualLifeMax is the maximum lifetime of a manual rate, so that operators review each one once a year.
 	ManualLifeMax = 366 * 24 * time.Hour
 )
 
@@ -55,8 +55,8 @@ type (
 		ExpiresAt time.Time `json:"expiresAt"`
 		Stale     bool      `json:"stale"`
 	}
-	// RateChange is the result of a ManualRate or a Withdrawal. Published is the rate after the change. Quarantined
-	// describes a quarantined manual rate; the published rate then did not change.
+	// RateChange is the result of a ManualRate or a Withdrawal. Published is the published rate after the change. If
+	// the manual rate was quarantined, Quarantined describes it, and the published rate is the same as before.
 	RateChange struct {
 		ID          string           `json:"id"`
 		SourceID    string           `json:"sourceId"`
@@ -103,9 +103,9 @@ func (s *Server) setRate(r *http.Request, body ManualRate) (RateChange, error) {
 	return answer, nil
 }
 
-// manualObservation checks a manual rate and returns it as an observation, the engine's form of a source's rate. It
-// rejects a value that can never be published, so that the operator sees the mistake at once. The engine would only
-// quarantine it.
+// manualObservation checks a manual rate and converts it to an observation, like the rates of sources. It rejects a
+// value that can never be published, so that the operator sees the mistake at once; the engine would only quarantine
+// the value.
 func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now time.Time) (engine.Observation, error) {
 	observation := engine.Observation{
 		InstitutionID: key.Institution, Currency: body.Currency, Channel: key.Channel, Kind: key.Kind, Buy: body.Buy, Sell: body.Sell,
@@ -133,7 +133,7 @@ func (s *Server) manualObservation(body *ManualRate, key engine.QuoteKey, now ti
 	return observation, err
 }
 
-// readSide parses one side of a rate, buy or sell. It returns the null decimal for "".
+// readSide is ParseSide, but returns the null decimal for "".
 func readSide(name, text string) (engine.Decimal, error) {
 	if text == "" {
 		return engine.Decimal{}, nil
@@ -146,7 +146,7 @@ func readSide(name, text string) (engine.Decimal, error) {
 }
 
 // ParseSide parses one side of a rate, buy or sell: a positive decimal without leading zeros. A leading zero, as in
-// 057.5, probably means a mistyped digit.
+// 057.5, is probably a typing error.
 func ParseSide(text string) (engine.Decimal, error) {
 	side, err := engine.ParseDecimal(text)
 	if err != nil || side.IsZero() || len(text) > 1 && text[0] == '0' && text[1] != '.' {
@@ -175,7 +175,7 @@ func (s *Server) manualExpiry(body *ManualRate, now time.Time) (time.Time, error
 	return expiry, nil
 }
 
-// quoteKey checks the Quote of a request and returns it as a key, with the defaults set.
+// quoteKey checks the Quote of a request and converts it to a key, with defaults for missing fields.
 func (s *Server) quoteKey(body *Quote) (engine.QuoteKey, error) {
 	key := engine.QuoteKey{
 		Institution: body.Institution,
@@ -222,8 +222,7 @@ func (s *Server) publishedOffer(currency string, key engine.QuoteKey) *Offer {
 	return &Offer{rate.Buy.String(), rate.Sell.String(), rate.SourceID, rate.ExpiresAt, rate.Stale}
 }
 
-// Observations are rates from an imported file. The response is the engine's receipt: the refused observations and the
-// reasons.
+// Observations are rates from an imported file. The response lists the refused observations and the reasons.
 type Observations struct {
 	Refreshes []engine.Refresh `json:"refreshes"`
 }
@@ -243,7 +242,7 @@ type Importer struct {
 	Client  *Client
 }
 
-// Observe implements engine.Ingester. Its errors are those of Client.
+// Observe implements engine.Ingester. It returns the errors of Client.
 func (i Importer) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	return ImportObservations.Call(i.Context, i.Client, Observations{refreshes})
 }

@@ -49,7 +49,7 @@ type Config struct {
 	Cluster   func() engine.Cluster   // nil if the node is not in a cluster
 	Forget    func(node string) error // makes the cluster forget a permanently stopped node
 	Metrics   http.Handler            // for Prometheus
-	// Backup writes a backup of the node to out. last is the number of the last record in it.
+	// Backup writes a backup of the node to out. last is the sequence number of the last record in the backup.
 	Backup func(out io.Writer) (last uint64, err error)
 }
 
@@ -69,7 +69,7 @@ type httpServer struct {
 // New returns a server. ServeSocket and ServeMetrics start it.
 func New(c Config) *Server { return &Server{config: c} }
 
-// ServeSocket starts a goroutine that serves all operations on the socket. They fail until the node is ready.
+// ServeSocket starts a goroutine that serves all operations on the socket. Operations fail until the node is ready.
 func (s *Server) ServeSocket(socket net.Listener) {
 	server := &http.Server{Handler: s.Handler(), ConnContext: withPeerName, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout}
 	s.backupSlot.stopping = make(chan struct{})
@@ -78,8 +78,8 @@ func (s *Server) ServeSocket(socket net.Listener) {
 
 }
 
-// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, it logs consequence: the
-// effect on the operator.
+// serve starts a goroutine that serves the listener until Stop. If serving ends earlier, the goroutine logs
+// consequence, which says what operators can no longer do.
 func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequence string) {
 	server := httpServer{srv, name, make(chan struct{})}
 	server.MaxHeaderBytes, server.ErrorLog = headerMax, slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug)
@@ -92,7 +92,7 @@ func (s *Server) serve(srv *http.Server, listener net.Listener, name, consequenc
 	}()
 }
 
-// Stop stops serving. It waits up to shutdownMax for requests in flight, then closes their connections.
+// Stop stops serving. It waits up to shutdownMax for requests in flight, and then closes the connections.
 func (s *Server) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()

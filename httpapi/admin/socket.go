@@ -25,8 +25,8 @@ var (
 	ErrInUse      = errors.New("another node uses it")
 )
 
-// Listen creates the management socket and listens on it. It replaces a stale socket, and returns ErrInUse if another
-// process listens.
+// Listen creates the management socket and listens on it. If the socket exists, Listen replaces it, or returns ErrInUse
+// if another process listens on it.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -56,11 +56,11 @@ func CheckSocket(path string) error {
 	return fmt.Errorf("%w: %s has %d bytes; want at most %d", ErrSocketPath, path, len(path), socketPathBytesMax)
 }
 
-// bind creates the socket. It sets socketMode before the socket gets its name, so that no other user can ever open it.
+// bind creates the socket. It sets socketMode before the socket has a path, so that no other user can ever open it.
 func bind(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
 		return conn.Control(func(fd uintptr) {
-			_ = syscall.Fchmod(int(fd), socketMode) // where this is not supported, Chmod below sets the mode
+			_ = syscall.Fchmod(int(fd), socketMode) // on systems without support, Chmod below sets the mode
 		})
 	}}
 	listener, err := config.Listen(ctx, "unix", path)
@@ -73,7 +73,7 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes a socket without a listening process, and returns ErrInUse if there is one.
+// removeStale removes a socket on which no process listens. If a process listens, removeStale returns ErrInUse.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +106,8 @@ func withPeerName(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, peerName(conn))
 }
 
-// authorName returns the author of a change: the request's name and the operating-system user, as in "ana (root)", or
-// only the user.
+// authorName returns the author of a change: the name in the request and the operating-system user, as in "ana (root)",
+// or only the user.
 func authorName(ctx context.Context, by Author) string {
 	peer, _ := ctx.Value(peerKey{}).(string)
 	if by.Name == "" {

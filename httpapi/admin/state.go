@@ -30,7 +30,7 @@ type (
 		Note           string        `json:"note,omitempty"`
 		Health         *SourceHealth `json:"health,omitempty"`
 	}
-	// Evidence names other programs that read the source's site in the same way as its definition.
+	// Evidence names other programs that read the same site in the same way, as evidence for the definition.
 	Evidence struct {
 		Grade  string `json:"grade"` // confirmed, reported or old
 		Seen   string `json:"seen"`  // a day, a month or a year
@@ -39,7 +39,7 @@ type (
 	}
 	// SourceHealth is the health of a source since the node's start.
 	SourceHealth struct {
-		Running             time.Time      `json:"running,omitzero"`     // start of the running try
+		Running             time.Time      `json:"running,omitzero"`     // start of the try in progress
 		LastTry             time.Time      `json:"lastTry,omitzero"`     // start of the newest try
 		LastSuccess         time.Time      `json:"lastSuccess,omitzero"` // end of the newest try with a published rate
 		LastSlot            time.Time      `json:"lastSlot,omitzero"`    // newest scheduled time with a published rate
@@ -48,32 +48,32 @@ type (
 		Runs                uint64         `json:"runs"`                 // number of tries
 		ConsecutiveFailures int            `json:"consecutiveFailures"`  // scheduled times without a rate, in a row
 		Failure             *SourceFailure `json:"failure,omitempty"`
-		Confirmed           bool           `json:"confirmed"`               // a real answer is known to parse, here or elsewhere
+		Confirmed           bool           `json:"confirmed"`               // a real answer is known to parse, by Evidence or on this node
 		Read                int            `json:"read"`                    // rates read for the newest scheduled time
 		Accepted            int            `json:"accepted"`                // of Read: accepted by the engine
-		Quarantined         int            `json:"quarantined"`             // of Read: rejected, including quarantined
+		Quarantined         int            `json:"quarantined"`             // of Read: rejected as implausible; most are in quarantine
 		Repeated            int            `json:"repeated"`                // of Read: already published
 		Digests             []string       `json:"digests,omitempty"`       // digest of the newest document of each page
-		Notes               []string       `json:"notes,omitempty"`         // of the newest try
+		Notes               []string       `json:"notes,omitempty"`         // notes of the newest try
 		UnchangedSince      time.Time      `json:"unchangedSince,omitzero"` // last change of a price
-		// Frozen: at the newest try, no price had changed for longer than UnchangedLimitHours.
+		// Frozen means that at the newest try no price had changed for longer than UnchangedLimitHours.
 		Frozen              bool         `json:"frozen"`
 		UnchangedLimitHours int64        `json:"unchangedLimitHours,omitempty"`
-		Missing             []string     `json:"missing,omitempty"` // rates given before and missing now
-		Quotes              []UsualQuote `json:"quotes,omitempty"`  // usual sides of each quote, sorted by rate
+		Missing             []string     `json:"missing,omitempty"` // rates that the source no longer publishes
+		Quotes              []UsualQuote `json:"quotes,omitempty"`  // the usual sides of each rate, sorted by rate
 	}
-	// UsualQuote is the history of one rate at a source. It is durable.
+	// UsualQuote is the history of one rate at a source. It survives a restart of the node.
 	UsualQuote struct {
 		Rate           string    `json:"rate"` // id of the rate, as in the API
 		UnchangedSince time.Time `json:"unchangedSince,omitzero"`
 		Buy            UsualSide `json:"buy"`
 		Sell           UsualSide `json:"sell"`
 	}
-	// UsualSide counts runs (one for each scheduled time) by whether a side of the rate was there.
+	// UsualSide counts runs with and without a side (buy or sell) of a rate. Each scheduled time is one run.
 	UsualSide struct {
 		Usual       bool `json:"usual"`
-		Runs        int  `json:"runs"`                  // runs with the side since it was last missing; at most 64
-		MissingRuns int  `json:"missingRuns,omitempty"` // runs without the side since then
+		Runs        int  `json:"runs"`                  // runs with the side since it last counted as missing; at most 64
+		MissingRuns int  `json:"missingRuns,omitempty"` // newest runs in a row without the side
 	}
 	// SourceFailure describes the newest failure of a source.
 	SourceFailure struct {

@@ -9,14 +9,14 @@ import (
 	"github.com/tasard/tasard/httpapi"
 )
 
-// acceptor accepts connections for the node's current HTTP server. A restart of the node ends all connections and
-// replaces the server; new connections wait meanwhile.
+// acceptor accepts connections for the node's current HTTP server. A restart of the node ends all connections, and new
+// connections wait for the next server.
 type acceptor struct {
 	listener net.Listener
-	loops    sync.WaitGroup // the accept loop and one for each connection
+	loops    sync.WaitGroup // the accept loop, and one goroutine for each connection
 
 	mu      sync.Mutex
-	changed sync.Cond // server, conns or closed
+	changed sync.Cond // signals changes of server, conns and closed
 	conns   map[*conn]bool
 	server  *httpapi.Server
 	closed  bool
@@ -67,11 +67,11 @@ func (a *acceptor) resume(server *httpapi.Server) {
 	a.changed.Broadcast()
 }
 
-// drainTimeout is how long endConns waits for the responses to requests in flight.
+// drainTimeout is how long pause waits for the responses to requests in flight.
 const drainTimeout = time.Second
 
-// pause removes the current server and ends its connections: at once if abrupt, otherwise after the answers to requests
-// in flight.
+// pause removes the current server and ends the connections: at once if abrupt, otherwise after the responses to
+// requests in flight.
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *acceptor) close() error {
 	return err
 }
 
-// conn is a connection. The server calls Read only without a request in flight, so outside Read a request is in flight.
+// conn is a connection accepted by an acceptor. A request is in flight if and only if the server is not in Read.
 type conn struct {
 	net.Conn
 	once  sync.Once
@@ -115,7 +115,7 @@ type conn struct {
 	ending  bool // end was called
 }
 
-// Read returns io.EOF after end was called. A Read in progress that has received bytes still returns these bytes, so
+// Read returns io.EOF after end was called. But if a Read in progress has received bytes, it returns these bytes, so
 // that the server answers the request.
 func (c *conn) Read(p []byte) (int, error) {
 	c.mu.Lock()

@@ -8,8 +8,8 @@ import (
 // Epoch is the time at which the clock starts if no option sets another time: a Monday at noon in Santo Domingo.
 func Epoch() time.Time { return time.Date(2026, 3, 2, 16, 0, 0, 0, time.UTC) }
 
-// Clock is the node's wall clock. Set and Advance move it. Otherwise it stands still or, with the option FollowClock,
-// moves with another clock. It is safe for concurrent use.
+// Clock is the node's wall clock. It stands still, or moves with another clock (option FollowClock). Set and Advance
+// move it too. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	fixed  time.Time        // the time, if follow is nil

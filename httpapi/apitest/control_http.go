@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// control is one row of the table of controls.
+// control is a control that ControlHandler serves.
 type control struct {
 	method, path string
-	example      string // a body or a query string, "" = none
+	example      string // an example of the body or the query string; "" = none
 	description  string
 	run          controlFunc
 }
@@ -62,10 +62,9 @@ func controls(initial *State) []control {
 
 const controlPath = "/_mock/"
 
-// ControlHandler serves the controls of a node over HTTP, for tests in other languages than Go. Controls are the
-// methods of Server that change its time, data or failures. GET /_mock/ lists them. Bodies are JSON. A failed control
-// gets the response 400 with {"error": "..."}. Danger: every client of the handler controls the node. Serve it on its
-// own listener.
+// ControlHandler serves the controls of a node (the methods of Server that change time, data or failures) over HTTP,
+// for tests in other languages than Go. GET /_mock/ lists them. Bodies are JSON. A failed control has the response 400
+// with {"error": "..."}. Danger: every client of the handler controls the node. Serve it on a listener of its own.
 func (n *Node) ControlHandler() (http.Handler, error) {
 	var initial *State
 	if err := n.Do(func(s *Server) { initial = s.Snapshot() }); err != nil {
@@ -79,7 +78,6 @@ func (n *Node) ControlHandler() (http.Handler, error) {
 	return mux, nil
 }
 
-// writeControls lists the controls.
 func writeControls(w http.ResponseWriter, table []control) {
 	var list []map[string]string
 	for _, c := range table {
@@ -89,7 +87,7 @@ func writeControls(w http.ResponseWriter, table []control) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"controls": list}) // fails only if the client has disconnected
 }
 
-// controlFunc runs the control at one path of ControlHandler. Its result is sent as JSON, and nil as {}.
+// controlFunc runs a control for a request. The result is sent as JSON; nil becomes {}.
 type controlFunc func(*Server, *http.Request) any
 
 const (
@@ -97,8 +95,8 @@ const (
 	controlBodyType = "application/json"
 )
 
-// serveControl runs a control. A body must have a JSON content type, which other sites' web pages cannot send. A
-// request without a body must not come from such a page, according to the browser's Sec-Fetch-Site.
+// serveControl runs a control. It rejects requests that a web page of another site may have sent: a body needs a JSON
+// content type, which such a page cannot send, and a request without a body must not have Sec-Fetch-Site: cross-site.
 func (n *Node) serveControl(w http.ResponseWriter, r *http.Request, control controlFunc) {
 	var result any
 	err := errors.New("a body needs the header Content-Type: application/json, and a page of another site may not send requests")
@@ -158,7 +156,7 @@ func (m *clockMove) apply(c *Clock) error {
 	return err
 }
 
-// faultRequest is a Fault whose durations are strings.
+// faultRequest is the body of POST /_mock/faults: a Fault with durations as strings.
 type faultRequest struct {
 	Fault
 	RetryAfter, Delay string

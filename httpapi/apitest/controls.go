@@ -14,11 +14,11 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// operator is this package's operator name for changes of accounts.
+// operator is the operator name for account changes made by this package.
 const operator = "apitest"
 
-// Publish publishes rates at the time of Clock. When it returns, the node has stored them and serves them. It fails if
-// the node rejects or quarantines a rate (holds it back until an operator decides).
+// Publish publishes rates at the time of Clock. When it returns, the node has stored the rates and serves them. It
+// fails if the node rejects a rate or quarantines it (holds it back until an operator decides).
 func (s *Server) Publish(rates ...Rate) {
 	s.t.Helper()
 	s.run(func() error { return s.publish(rates) })
@@ -44,7 +44,7 @@ func (s *Server) Observe(list ...engine.Refresh) (receipt engine.Receipt) {
 	return receipt
 }
 
-// Fault makes some requests fail. It does not end earlier faults.
+// Fault makes some requests fail. Earlier faults remain.
 func (s *Server) Fault(fault Fault) {
 	s.t.Helper()
 	s.run(func() error {
@@ -68,8 +68,8 @@ func (s *Server) Delay(route string, wait time.Duration, times int) {
 	s.Fault(Fault{Route: route, Delay: wait, Times: times})
 }
 
-// Drop closes the connections of the next requests of a route without a response. route and times are as in Fail. On a
-// reused connection, net/http sends the request again, which counts as another request.
+// Drop closes the connections of the next requests of a route without a response. route and times are as in Fail.
+// net/http repeats a request that fails on a reused connection; the repetition counts as another request.
 func (s *Server) Drop(route string, times int) {
 	s.t.Helper()
 	s.Fault(Fault{Route: route, Drop: true, Times: times})
@@ -78,8 +78,8 @@ func (s *Server) Drop(route string, times int) {
 // ClearFaults removes all faults. Delayed requests continue.
 func (n *Node) ClearFaults() { n.faults.clear() }
 
-// ClientFrom returns a client with another IP address. The node counts requests separately for each address. With
-// OnPort or OnListener it fails, because the node then gets the real addresses of clients.
+// ClientFrom returns a client with another IP address. The node counts requests separately for each address. ClientFrom
+// fails with OnPort and OnListener, because the node then gets the real addresses of clients.
 func (s *Server) ClientFrom(address string) (client *http.Client) {
 	s.t.Helper()
 	s.run(func() error {
@@ -106,12 +106,12 @@ func (s *Server) Restart() {
 	})
 }
 
-// Crash ends the node like SIGKILL, and starts it again with the stored data. Connections break. A change with a
-// response before the crash is not lost.
+// Crash ends the node as SIGKILL does, and starts it again with the stored data. Connections break. A change is not
+// lost if the client got the response before the crash.
 func (s *Server) Crash() {
 	s.t.Helper()
 	s.run(func() error {
-		s.acceptor.pause(true) // first, so that the node acknowledges no change that the copy lacks
+		s.acceptor.pause(true) // first, so that the node acknowledges no change after the copy was made
 		data := s.instance.journal.stored()
 		return s.restart(true, func() journalData { return data })
 	})
@@ -128,7 +128,7 @@ func (s *Server) Snapshot() (state *State) {
 	return state
 }
 
-// Restore restarts the node with the data, the time and the position of the random source in a State from Snapshot.
+// Restore restarts the node with a State from Snapshot: its data, time and position of the random source.
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
@@ -144,8 +144,8 @@ func (s *Server) Restore(state *State) {
 	})
 }
 
-// restart ends all connections, stops the node and starts it with data. Unless abrupt, it first makes the clients close
-// their idle connections; otherwise a client would send its next request over a closed connection.
+// restart ends all connections, stops the node and starts it with data. Unless abrupt, restart first closes the idle
+// connections of the clients. Otherwise a client would send its next request over a closed connection.
 func (n *Node) restart(abrupt bool, data func() journalData) error {
 	if !abrupt {
 		for _, client := range append(slices.Clone(n.clients), n.Client) {
@@ -163,7 +163,7 @@ func (n *Node) restart(abrupt bool, data func() journalData) error {
 	return nil
 }
 
-// Announce announces that requests need an API key from requiredAt, at least 14 days ahead.
+// Announce announces that requests will need an API key from requiredAt on. requiredAt must be at least 14 days ahead.
 func (s *Server) Announce(requiredAt time.Time) {
 	s.t.Helper()
 	s.run(func() error {
@@ -196,8 +196,8 @@ func (s *Server) Key() string {
 }
 
 // KeyOf creates an API key for the account of an e-mail address, and creates the account if necessary. An account has
-// at most two active keys. Each call requests a login code, so the clock must advance by a minute between two calls for
-// one address.
+// at most two active keys. Each call requests a login code, so Clock must advance by a minute between two calls for the
+// same address.
 func (s *Server) KeyOf(email string) (key string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -210,8 +210,9 @@ func (s *Server) KeyOf(email string) (key string) {
 	return key
 }
 
-// Keys creates accounts with one API key each, for the data of load tests: a hundred thousand take seconds. The node's
-// monotonic clock advances four seconds for each account, because a node sends a limited number of login codes an hour.
+// Keys creates accounts with one API key each, for load tests. A hundred thousand accounts take seconds. For each
+// account the node's monotonic clock advances by four seconds, because a node sends a limited number of login codes an
+// hour.
 func (s *Server) Keys(count int) (keys []string) {
 	s.t.Helper()
 	s.run(func() error {
@@ -227,11 +228,11 @@ func (s *Server) Keys(count int) (keys []string) {
 	return keys
 }
 
-// generatedEmail returns Key's e-mail address for the account with an index, from 0.
+// generatedEmail returns the e-mail address of an account that Key or Keys creates. index counts from 0.
 func generatedEmail(index int) string { return fmt.Sprintf("key-%d@apitest.example", index+1) }
 
-// signUp logs in with an e-mail address and creates a key. The first login creates the account. Each index has its own
-// network, because logins from one network are limited.
+// signUp logs in with an e-mail address and creates a key. The first login creates the account. The client address
+// depends on index, because logins from one network are limited.
 func signUp(system *actors.System, mailer *codeMailer, email string, index int) (string, error) {
 	address, err := account.ParseEmail(email)
 	if err != nil {

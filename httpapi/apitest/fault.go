@@ -24,16 +24,16 @@ type Fault struct {
 	// braces, as in "/v1/institutions/{id}", matches any segment. "" matches every request. An unknown route is an
 	// error.
 	Route string
-	// Status is the status of an error response in place of the real one: 429, 500 or 503. 0 = the real response.
+	// Status is the status of an error response: 429, 500 or 503. 0 = the real response.
 	Status int
-	// Code is the value of error.code in the JSON body of the error response. It must belong to Status. "" = rate_limited,
+	// Code is the error code in the JSON body of the error response. It must belong to Status. "" = rate_limited,
 	// internal_error or data_unavailable.
 	Code engine.Code
 	// RetryAfter is the header Retry-After of a response with status 429 or 503. 0 = 1 s.
 	RetryAfter time.Duration
-	// Delay is the wait before the request is executed, in real time.
+	// Delay is the wait before the node handles the request, in real time.
 	Delay time.Duration
-	// Drop closes the connection without a response. The request is executed.
+	// Drop closes the connection without a response. The node still handles the request.
 	Drop bool
 	// Times is the number of affected requests. 0 = all, until ClearFaults.
 	Times int
@@ -91,7 +91,7 @@ func (f *Fault) error() *engine.Error {
 	return &engine.Error{Code: code, Message: "A test makes this request fail.", RetryAfter: f.RetryAfter}
 }
 
-// matches reports whether the route matches a request.
+// matches reports whether the fault affects a request.
 func (f *Fault) matches(method, path string) bool {
 	route := f.Route
 	if wantMethod, wantPath, hasMethod := strings.Cut(route, " "); hasMethod {
@@ -127,7 +127,7 @@ func (f *faults) add(fault Fault) error {
 	return nil
 }
 
-// clear removes all faults, also from requests being delayed.
+// clear removes all faults. It also ends the delay of requests in progress.
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *faults) clear() {
 	}
 }
 
-// take returns the first fault for a request, and counts the request. cleared is closed when the fault is removed.
+// take returns the first fault for a request, and counts the request. cleared is closed by the next call of clear.
 func (f *faults) take(method, path string) (fault *Fault, cleared chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,16 +11,16 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// journalData is the contents of a journal at one time, without the records in the snapshot. It is immutable.
+// journalData is the contents of a journal at one time: a snapshot and the records after it. It is immutable.
 type journalData struct {
 	records  [][]byte // after the snapshot
-	sequence uint64   // number of the last record in the snapshot; 0 = no snapshot
+	sequence uint64   // number of the last record that the snapshot covers; 0 = no snapshot
 	snapshot []byte
 }
 
 func (d *journalData) last() uint64 { return d.sequence + uint64(len(d.records)) }
 
-// memoryJournal is an actors.Journal in memory. A record is durable (a Crash keeps it) when Append returns.
+// memoryJournal is an actors.Journal in memory. When Append returns, the records survive a Crash.
 type memoryJournal struct {
 	mu   sync.Mutex
 	data journalData
@@ -75,7 +75,7 @@ func (j *memoryJournal) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, e
 	return data.sequence, io.NopCloser(bytes.NewReader(data.snapshot)), data.sequence > 0, nil
 }
 
-// WriteSnapshot implements actors.Journal. It drops the records in the snapshot.
+// WriteSnapshot implements actors.Journal. It drops the records that the snapshot covers.
 func (j *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
 	var snapshot bytes.Buffer
 	if err := write(&snapshot); err != nil {
@@ -91,15 +91,15 @@ func (j *memoryJournal) WriteSnapshot(sequence uint64, write func(io.Writer) err
 	return nil
 }
 
-// DropBefore implements actors.Journal. WriteSnapshot has dropped the records.
+// DropBefore implements actors.Journal. It does nothing, because WriteSnapshot has dropped the records.
 func (j *memoryJournal) DropBefore(uint64) error { return nil }
 
 // Close implements actors.Journal. The journal can still be read.
 func (j *memoryJournal) Close() error { return nil }
 
-// writeLog creates a log in a missing or empty directory, and opens it.
+// writeLog writes the data to a new log in a missing or empty directory, and returns the open log.
 func (d *journalData) writeLog(dir string) (*wal.Log, error) {
-	options := wal.Options{ReserveBytes: -1, Clock: Epoch} // -1: the free space is not checked
+	options := wal.Options{ReserveBytes: -1, Clock: Epoch} // -1: free disk space is not checked
 	if d.sequence > 0 {
 		if err := wal.Create(dir, options, d.sequence, func(w io.Writer) error { _, err := w.Write(d.snapshot); return err }); err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ import (
 type Node struct {
 	// URL is the base URL of the node, without a slash at the end.
 	URL string
-	// Client sends requests to the node. With a listener in memory, the client reaches the node under every host name.
+	// Client sends requests to the node. With the listener in memory, it sends them to the node for any host name.
 	Client *http.Client
 	// Clock is the node's clock.
 	Clock *Clock
@@ -45,7 +45,7 @@ type Node struct {
 	closeErr error
 }
 
-// instance is one run of the node: the parts replaced by a restart.
+// instance contains the parts of the node that a restart replaces.
 type instance struct {
 	journal *memoryJournal
 	system  *actors.System
@@ -77,8 +77,8 @@ func Open(options ...Option) (*Node, error) {
 	return n, nil
 }
 
-// memoryHost is the host name of a node with a listener in memory. It appears in the error of any other client ("no
-// such host") and tells what to do.
+// memoryHost is the host name in the URL of a node with a listener in memory. A client other than Node.Client gets "no
+// such host" with this name, which says what to do.
 const memoryHost = "use-the-client-of-the-node.tasard.test"
 
 // listen creates the listener and Node.Client.
@@ -98,7 +98,7 @@ func (n *Node) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// client returns a client with the address clientAddr. It uses no encryption, even for https URLs.
+// client returns a client with the address clientAddr. The client uses no encryption, even for https URLs.
 func (m *memoryListener) client(clientAddr netip.Addr) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, clientAddr) }
 	return &http.Client{Transport: &http.Transport{DialContext: dial, DialTLSContext: dial}}
@@ -117,7 +117,7 @@ func (n *Node) start(seed *seed) error {
 	return nil
 }
 
-// publishInitial applies the options that change the data of a new node: KeysRequired, Seed and Rates.
+// publishInitial applies the options KeysRequired, Seed and Rates to a new node.
 func (n *Node) publishInitial(seed *seed) error {
 	if n.config.keysRequired {
 		if err := n.requireKeys(); err != nil {
@@ -136,8 +136,8 @@ func (n *Node) publishInitial(seed *seed) error {
 	return nil
 }
 
-// requireKeys makes API keys required now. An announcement must precede this by some time, so it announces them with
-// the clock set back.
+// requireKeys makes API keys required now. The announcement must be KeyNoticeMin earlier, so requireKeys sets the clock
+// back to make it.
 func (n *Node) requireKeys() error {
 	requiredAt := n.Clock.Now().Truncate(time.Second)
 	n.Clock.Advance(-account.KeyNoticeMin - time.Second)
@@ -149,13 +149,13 @@ func (n *Node) requireKeys() error {
 	return nil
 }
 
-// openInstance opens an instance with a journal's contents. It uses package node/core, like a real node, but with the
-// clock and the middleware of this package.
+// openInstance opens an instance with the contents of a journal. Like a real node it uses package node/core, but with
+// the clock and the middleware of this package.
 func (n *Node) openInstance(data journalData) error {
 	journal := &memoryJournal{data: data}
 	opened, err := core.Open(core.Config{
 		Actors: n.systemConfig(journal), Seed: func() uint64 { return randomSeed }, Mail: admin.MailSMTP, PublicURL: n.URL, Demo: true,
-		Random: newRandom(""), // not n.random: more reads of it would change the API keys
+		Random: newRandom(""), // not n.random, because API keys depend on the number of reads from n.random
 		HTTP:   httpapi.Config{Harness: &httpapi.Harness{Around: n.middleware}},
 	})
 	if err != nil {
@@ -174,7 +174,7 @@ const (
 	accountShards = 2
 )
 
-// monotonic is the node's monotonic clock: Clock plus the time skipped by Keys. Steps back don't count.
+// monotonic is the node's monotonic clock: Clock plus the time skipped by Keys. Package actors ignores steps back.
 func (n *Node) monotonic() time.Duration {
 	return n.Clock.Now().Sub(Epoch()) + time.Duration(n.skipped.Load())
 }
@@ -197,7 +197,8 @@ func awaitReady(system *actors.System) error {
 	}
 }
 
-// Close closes the node. It returns an error if the node had stopped by itself. Further calls return the same result.
+// Close closes the node. It returns an error if the node had stopped by itself before. Further calls return the same
+// result.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,7 +17,7 @@ type Option func(*config)
 type config struct {
 	seed         string
 	rates        []Rate
-	start        time.Time // zero = the time of the data set (Seed), or Epoch if there is none
+	start        time.Time // zero = the time of the data set (Seed), or Epoch without one
 	follow       func() time.Time
 	onPort       bool
 	listener     net.Listener
@@ -43,13 +43,13 @@ func newConfig(options []Option) *config {
 	return c
 }
 
-// Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to its time.
-// "standard/v1" never changes. "standard" is its newest version. It begins at noon of 2 March 2026 in Santo Domingo.
-// Its institutions are made up. Three of them are special: coral stopped publishing three days ago, ceiba is inactive,
-// and ozama publishes a single side. The example lists the rates. Their history begins on 21 February.
+// Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to the time of
+// the data set. The data set "standard/v1" never changes; "standard" is the newest version. Its time is noon of 2 March
+// 2026 in Santo Domingo, and its history begins on 21 February. The institutions are invented. Three of them are
+// special: coral stopped publishing three days ago, ceiba is inactive, and ozama publishes only one side (buy or sell).
 func Seed(name string) Option { return func(c *config) { c.seed = name } }
 
-// Rates publishes rates at the start, after the data set (Seed). Several Rates options add up.
+// Rates publishes rates at the start, after the data set (Seed). The option may be repeated.
 func Rates(rates ...Rate) Option { return func(c *config) { c.rates = append(c.rates, rates...) } }
 
 // At sets the time at which the clock starts. It does not change the times in a data set (Seed).
@@ -59,26 +59,26 @@ func At(start time.Time) Option { return func(c *config) { c.start = start } }
 // Clock.Advance and the time of a data set (Seed) set the offset between the two clocks.
 func FollowClock(clock func() time.Time) Option { return func(c *config) { c.follow = clock } }
 
-// OnPort listens on a free port of the loopback interface, for other processes. Node.URL has the port.
+// OnPort listens on a free port of the loopback interface, for other processes. Node.URL contains the port.
 func OnPort() Option { return func(c *config) { c.onPort = true } }
 
 // OnListener accepts the connections of a listener. Node.Close closes the listener.
 func OnListener(listener net.Listener) Option { return func(c *config) { c.listener = listener } }
 
-// Catalogue sets the institutions, currencies and sources. The default is the data set's catalogue (Seed), or without
-// one engine.DefaultCatalogue.
+// Catalogue sets the institutions, currencies and sources. The default is the catalogue of the data set (Seed), or
+// engine.DefaultCatalogue without a data set.
 func Catalogue(catalogue *engine.Catalogue) Option {
 	return func(c *config) { c.catalogue = catalogue }
 }
 
-// ExtendCatalogue adds a catalogue file (institutions, currencies and sources) to the data set. name is the file's
-// name, for errors.
+// ExtendCatalogue adds the contents of a catalogue file (institutions, currencies and sources) to the catalogue. name
+// is the file's name, for errors.
 func ExtendCatalogue(name string, file []byte) Option {
 	return func(c *config) { c.extraName, c.extra = name, file }
 }
 
-// Lenient turns off four rules of validation: against jumps, against values far from the market or from the reference
-// rate, and against equal buy and sell values. A zero, a buy value above the sell value and a value outside the
+// Lenient turns off the four validation rules against sudden jumps, values far from the market, values far from the
+// reference rate, and equal buy and sell values. A zero, a buy value above the sell value and a value outside the
 // currency's plausible range are still refused.
 func Lenient() Option {
 	return func(c *config) {

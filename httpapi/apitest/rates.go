@@ -30,8 +30,7 @@ func (r *Rate) source() string {
 	return r.Source
 }
 
-// refreshes groups rates by source, in order of appearance. The result has one engine.Refresh (a source's rates at one
-// time) for each source.
+// refreshes groups rates by source, in order of appearance. The result has one engine.Refresh for each source.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
 	for i := range rates {

@@ -26,12 +26,12 @@ type seed struct {
 
 // seedFile is the content of a file with a data set (a seed).
 type seedFile struct {
-	Start        time.Time         `json:"now"`       // time at which the clock starts
+	Start        time.Time         `json:"now"`       // time at which Clock starts
 	Catalogue    json.RawMessage   `json:"catalogue"` // content of a catalogue file: institutions, currencies and sources
 	Publications []seedPublication `json:"said"`      // sorted by time
 }
 
-// seedPublication is the rates published by a source at one time.
+// seedPublication contains the rates that a source published at one time.
 type seedPublication struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`

@@ -9,8 +9,8 @@ type TB interface {
 	Name() string
 }
 
-// Server is a Node with its controls: methods that change time, data or failures. A failed control ends the test.
-// Within Node.Do it ends Do's function instead.
+// Server is a Node with controls: methods that change time, data or failures. A control that fails ends the test or, in
+// the function of Node.Do, that function.
 type Server struct {
 	*Node
 	t TB
@@ -56,8 +56,7 @@ func (n *Node) withLock(control func() error) error {
 	return control()
 }
 
-// Do calls f with a Server, for programs that are not tests. A failed control of the Server ends f, and Do returns its
-// error.
+// Do calls f with a Server, for programs that are not tests. A control that fails ends f, and Do returns the error.
 func (n *Node) Do(f func(s *Server)) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -75,8 +74,7 @@ func (n *Node) Do(f func(s *Server)) (err error) {
 // controlError is the panic value of a failed control within Do.
 type controlError struct{ error }
 
-// panicTB is the TB of a Server in Node.Do. Its Fatalf panics. It implements only Helper and Fatalf, the methods called
-// by controls.
+// panicTB is the TB of a Server in Node.Do: Fatalf panics with a controlError. Controls call only Helper and Fatalf.
 type panicTB struct{ TB }
 
 // Helper implements TB.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is the stored data of a node at one time. It is immutable. Any number of nodes can start from it (FromState).
+// State is the stored data of a node at one time. It is immutable. Any number of nodes can Restore it.
 type State struct {
 	data   journalData
 	clock  time.Time
@@ -17,8 +17,8 @@ type State struct {
 
 var errNilState = errors.New("the State is nil; use the result of Snapshot")
 
-// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the process's user can
-// read the files.
+// Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the current user can read
+// the files.
 func (s *State) Write(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -18,7 +18,7 @@ import (
 // Defaults of Config.
 const (
 	RetriesDefault   = 3
-	WaitMaxDefault   = 65 * time.Second // longer than a minute, the shorter of the two quota windows
+	WaitMaxDefault   = 65 * time.Second // longer than the minute window of the quota
 	TimeoutDefault   = 30 * time.Second // timeout of each attempt with the default HTTPClient
 	UserAgentDefault = "tasard-client"
 )
@@ -41,10 +41,10 @@ type Config struct {
 	UserAgent string
 	// Retries is the maximum number of retries of a request. 0 = RetriesDefault; see NoRetries.
 	Retries int
-	// WaitMax is the maximum wait before a retry. For a longer Retry-After, the error is returned at once. 0 =
+	// WaitMax is the maximum wait before a retry. If Retry-After is longer, the error is returned at once. 0 =
 	// WaitMaxDefault.
 	WaitMax time.Duration
-	// Wait waits before a retry. nil = wait in real time. In a test it can advance a clock.
+	// Wait waits before a retry. nil = wait in real time. A test can advance a clock instead.
 	Wait func(ctx context.Context, wait time.Duration) error
 }
 
@@ -144,8 +144,8 @@ func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 	}
 }
 
-// The backoff begins at 250 ms and doubles with each attempt, up to 5 s. The wait is random, from half of the backoff
-// to all of it.
+// The backoff begins at 250 ms and doubles with each attempt, up to 5 s. The wait is random, between half of the
+// backoff and the whole.
 const (
 	backoffFirst = 250 * time.Millisecond
 	backoffMax   = 5 * time.Second
@@ -156,7 +156,7 @@ func (q *call) retryDelay(err error, attempt int) (time.Duration, bool) {
 	var apiErr *Error
 	switch isError := errors.As(err, &apiErr); {
 	case isError && apiErr.Code == CodeRequestedTooSoon:
-		return 0, false // a code was sent, and a new code would invalidate it
+		return 0, false // a code was sent, and a new code would invalidate that code
 	case isError && apiErr.Code == CodeNone && !q.idempotent:
 		return 0, false // the error is from a proxy; the node may have executed the call
 	case isError && apiErr.Status == http.StatusTooManyRequests && apiErr.RetryAfter > 0:
@@ -176,7 +176,8 @@ func endsBefore(ctx context.Context, wait time.Duration) bool {
 	return ok && time.Until(deadline) <= wait
 }
 
-// ErrNoResponse is wrapped by the error of a request without a response: it could not connect, or the connection broke.
+// ErrNoResponse is wrapped by the error of a request without a response: the client could not connect, or the
+// connection broke.
 var ErrNoResponse = errors.New("no answer")
 
 // sendOnce sends a call once and returns the body of the response.

@@ -6,13 +6,13 @@
 //
 // Decimals and dates are kept as text. Unknown fields are ignored.
 //
-// An error response becomes an *Error. 429 and 503 are retried after Retry-After, unless it exceeds Config.WaitMax or
-// the context's deadline. Other 5xx responses and broken connections are retried with increasing delays if the request
-// is idempotent. After a broken connection, the node may have executed a request that is not idempotent; the error says
-// so. A login code request answered with code_requested_too_soon is not retried, because a new code would invalidate
-// the earlier one.
+// An error response becomes an *Error. 429 and 503 are retried after Retry-After, unless this wait exceeds
+// Config.WaitMax or the context's deadline. Other 5xx responses and broken connections are retried with increasing
+// delays, but only for idempotent requests. If the connection breaks during another request, the node may have executed
+// the request, and the error says so. A request for a login code is not retried after code_requested_too_soon, because
+// a new code would invalidate the earlier one.
 //
 // The key is sent only in the Authorization header. Redirects are not followed.
 //
-// The client has no cache and does not throttle requests. Client.Usage gives the remaining quota.
+// The client has no cache and does not limit the rate of requests. Client.Usage returns the remaining quota.
 package client

@@ -40,8 +40,7 @@ type Error struct {
 	RetryAfter time.Duration // 0 = not stated
 }
 
-// Detail is one problem of a request. Path is the name of a parameter, followed by an index if the parameter is
-// repeated.
+// Detail is one problem of a request. Path is the name of a parameter. For a repeated parameter, an index follows.
 type Detail struct {
 	Path    []any  `json:"path"`
 	Message string `json:"message"`
@@ -77,7 +76,7 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// proxyBodyMax is the maximum number of bytes of a foreign body (not an API error) in Error.Message.
+// proxyBodyMax is the maximum number of bytes of a body in Error.Message, if the body is not an API error.
 const proxyBodyMax = 200
 
 // readError converts an error response to an Error.

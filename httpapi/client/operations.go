@@ -24,37 +24,37 @@ const (
 	usagePath        = "/v1/account/usage"
 )
 
-// Filter is the common parameters of all lists of rates. Zero parameters are not sent.
+// Filter contains the common parameters of all lists of rates. Parameters that are zero are not sent.
 type Filter struct {
 	Currency    string // three capital letters
 	Institution string // id of an institution
 	Channel     Channel
 	Kind        Kind
-	Limit       int // maximum number of items of a page, 1 to 200; 0 = 100, for iterators 200
+	Limit       int // maximum number of items of a page, 1 to 200; 0 = 100, or 200 for iterators
 	Cursor      int // number of items to skip
 }
 
-// BestQuery is the parameters of Client.Best. Currency and Operation are required.
+// BestQuery contains the parameters of Client.Best. Currency and Operation are required.
 type BestQuery struct {
 	Filter
 	Operation Operation
 }
 
-// ConvertQuery is the parameters of Client.Convert. Currency, Operation and Amount are required.
+// ConvertQuery contains the parameters of Client.Convert. Currency, Operation and Amount are required.
 type ConvertQuery struct {
 	Filter
 	Operation Operation
 	Amount    Decimal // in foreign currency, up to twelve digits and two decimals
 }
 
-// HistoryQuery is the parameters of Client.History. Without From and To the range is the last seven days. If one is
-// missing, the node computes it from the other.
+// HistoryQuery contains the parameters of Client.History. Without From and To the range is the last seven days. If only
+// one is given, the node computes the other.
 type HistoryQuery struct {
 	Filter
 	From, To string // inclusive, YYYY-MM-DD
 }
 
-// values returns the parameters that are not empty. extra alternates names and values.
+// values returns the parameters that are not empty. extra contains more names and values, alternately.
 func (f *Filter) values(extra ...string) url.Values {
 	number := func(n int) string {
 		if n == 0 {
@@ -73,7 +73,7 @@ func (f *Filter) values(extra ...string) url.Values {
 	return params
 }
 
-// get gets rates or other data, with Config.Key.
+// get requests data with Config.Key.
 func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
 	var result T
 	err := c.do(ctx, &call{method: http.MethodGet, path: path, query: query, secret: c.config.Key, idempotent: true}, &result)
@@ -96,7 +96,7 @@ func (c *Client) Institutions(ctx context.Context, q Filter) (*Page[Institution]
 	return get[*Page[Institution]](ctx, c, institutionsPath, q.values())
 }
 
-// Institution returns an institution with its rates. If it is unknown or inactive, the error has
+// Institution returns an institution with its rates. If the institution is unknown or inactive, the error has the code
 // CodeInstitutionNotFound.
 func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail, error) {
 	detail, err := get[body[*InstitutionDetail]](ctx, c, institutionsPath+"/"+url.PathEscape(id), nil)
@@ -119,8 +119,8 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntr
 	return get[*Page[HistoryEntry]](ctx, c, historyPath, q.values("from", q.From, "to", q.To))
 }
 
-// Convert returns a page of conversions, the best for the customer first. Amounts exclude fees: show FeeNotice with
-// them.
+// Convert returns a page of conversions, the best for the customer first. Amounts do not include fees: show FeeNotice
+// with them.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
 	return get[*Page[Conversion]](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }
@@ -142,7 +142,7 @@ func (c *Client) AllRates(ctx context.Context, q Filter) iter.Seq2[Rate, error] 
 // a list; beyond that the iteration ends with an error.
 func All[T any](f Filter, page func(Filter) (*Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		f, zero := f, *new(T) // its own copy: an iterator can be used again
+		f, zero := f, *new(T) // a copy of f, because an iterator can be used again
 		for f.Limit = cmp.Or(f.Limit, pageLimitMax); ; {
 			p, err := page(f)
 			if err != nil {
@@ -201,13 +201,13 @@ func (c *Client) RevokeKey(ctx context.Context, session, id string) error {
 	return c.do(ctx, &call{method: http.MethodDelete, path: keysPath + "/" + url.PathEscape(id), secret: session, idempotent: true}, nil)
 }
 
-// Usage returns the limits of an account. secret is its session token or an API key; "" stands for Config.Key. The
-// request does not count against the limits.
+// Usage returns the state of an account's limits. secret is a session token or an API key of the account; "" means
+// Config.Key. The request does not count against the limits.
 func (c *Client) Usage(ctx context.Context, secret string) (*Usage, error) {
 	return send[*Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: cmp.Or(secret, c.config.Key), idempotent: true})
 }
 
-// send sends a call of an account and returns the field data of the response.
+// send sends a call and returns the field data of the response.
 func send[T any](ctx context.Context, c *Client, q *call) (T, error) {
 	var response body[T]
 	err := c.do(ctx, q, &response)

@@ -8,13 +8,13 @@ import (
 // QuoteCurrency is the currency of all rates.
 const QuoteCurrency = "DOP"
 
-// Operation is the caller's operation with foreign currency.
+// Operation is what the customer of an institution does with foreign currency.
 type Operation string
 
 // Operations.
 const (
-	Buy  Operation = "buy"  // the caller buys; Rate.Sell applies
-	Sell Operation = "sell" // the caller sells; Rate.Buy applies
+	Buy  Operation = "buy"  // the customer buys; Rate.Sell applies
+	Sell Operation = "sell" // the customer sells; Rate.Buy applies
 )
 
 // Channel is the place where a rate applies, such as a branch or online.
@@ -29,7 +29,7 @@ const (
 	Transfer    Channel = "transfer"
 )
 
-// Kind is commercial (institutions trade at the rate) or reference.
+// Kind is commercial (institutions trade at the rate) or reference (the official rate).
 type Kind string
 
 // Kinds.
@@ -46,8 +46,8 @@ type Rate struct {
 	InstitutionID   string        `json:"institutionId"`
 	Currency        string        `json:"currency"`
 	QuoteCurrency   string        `json:"quoteCurrency"`
-	Buy             *Decimal      `json:"buy"`  // compra: the institution pays it; nil = not published
-	Sell            *Decimal      `json:"sell"` // venta: the institution charges it
+	Buy             *Decimal      `json:"buy"`  // compra, the price that the institution pays; nil = not published
+	Sell            *Decimal      `json:"sell"` // venta, the price that the institution charges; nil = not published
 	Channel         Channel       `json:"channel"`
 	Kind            Kind          `json:"kind"`
 	EffectiveDate   *string       `json:"effectiveDate"`
@@ -69,7 +69,7 @@ type Rate struct {
 	DatePrecision   DatePrecision `json:"datePrecision"`
 }
 
-// Side returns r.Sell if the caller buys, and r.Buy if the caller sells. It returns nil if that side is not published.
+// Side returns r.Sell for Buy, and r.Buy for Sell. The result is nil if that side is not published.
 func (r *Rate) Side(operation Operation) *Decimal {
 	if operation == Buy {
 		return r.Sell
@@ -86,7 +86,7 @@ type Currency struct {
 	CurrentQuoteCount int    `json:"currentQuoteCount"` // rates that have not expired
 }
 
-// InstitutionInfo is the common fields of Institution and InstitutionDetail.
+// InstitutionInfo contains the common fields of Institution and InstitutionDetail.
 type InstitutionInfo struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
@@ -110,9 +110,9 @@ type InstitutionDetail struct {
 	Rates []Rate `json:"rates"`
 }
 
-// HistoryEntry is the newest rate at the end of a day.
+// HistoryEntry is the last rate of a day.
 type HistoryEntry struct {
-	Date          string        `json:"date"` // YYYY-MM-DD, of Santo Domingo
+	Date          string        `json:"date"` // YYYY-MM-DD, in Santo Domingo
 	InstitutionID string        `json:"institutionId"`
 	Currency      string        `json:"currency"`
 	Channel       Channel       `json:"channel"`
@@ -149,13 +149,13 @@ type Page[T any] struct {
 	Meta Meta `json:"meta"`
 }
 
-// Ranking is a page of rates, the best for the caller first.
+// Ranking is a page of rates, the best for the customer first.
 type Ranking struct {
 	Page[Rate]
 	Operation Operation `json:"operation"`
 }
 
-// Decimal is a decimal number as the node's text: 59.30. Calculate with Rat or a decimal library, never with a float.
+// Decimal is a decimal number as text, such as 59.30. Calculate with Rat or a decimal library, never with a float.
 type Decimal string
 
 // Rat returns the exact value, or 0 if the text is not a number.
@@ -175,7 +175,7 @@ type CodeSent struct {
 	ResendAfterSeconds int `json:"resendAfterSeconds"`
 }
 
-// Session is a login session of 15 minutes. Its token can manage API keys, but is not an API key itself.
+// Session is a login session of 15 minutes. Token is the credential for managing API keys; it is not an API key.
 type Session struct {
 	Token     string    `json:"token"`
 	ExpiresAt time.Time `json:"expiresAt"`

@@ -8,14 +8,14 @@ import (
 const (
 	// clientShareOfCap: one client may have at most 1/clientShareOfCap of Config.MaxConns.
 	clientShareOfCap = 5
-	// clientIPv6Bits: an IPv6 client is a /64. Providers assign one to a household, which chooses the other bits
-	// freely.
+	// clientIPv6Bits is the prefix length of an IPv6 client. Providers assign a /64 to a household, whose devices
+	// choose the other 64 bits freely.
 	clientIPv6Bits = 64
 )
 
 // clientLimit limits the open connections of each client.
 type clientLimit struct {
-	limit  int                   // 0: any number
+	limit  int                   // 0: no limit
 	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
 
 	mu   sync.Mutex
@@ -28,7 +28,7 @@ func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLi
 	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 
-// keyOf returns the counting key of an address: the address or its IPv6 prefix. The zero address means no limit.
+// keyOf returns a client's key in open: the IPv4 address or IPv6 prefix, or the zero address if there is no limit.
 func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	if s.limit == 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
 		return netip.Addr{}
@@ -39,7 +39,7 @@ func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// acquire counts a new connection of client (a result of keyOf). It returns false if the client is at the limit.
+// acquire counts a new connection of client (a result of keyOf). At the limit it returns false instead.
 func (s *clientLimit) acquire(client netip.Addr) bool {
 	if !client.IsValid() {
 		return true

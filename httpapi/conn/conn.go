@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// lingerTime limits how long Close keeps reading after LingerOnClose, and lingerBytesMax limits the dropped bytes.
+	// After LingerOnClose, Close reads and drops at most lingerBytesMax bytes, for at most lingerTime.
 	lingerTime     = 2 * time.Second
 	lingerBytesMax = 16 << 20
 )
 
-// Express may answer requests before fasthttp reads them. read is newly received bytes, beginning with a request.
-// Express writes responses to the first requests in read, and returns the total length of these requests. fasthttp gets
-// the remaining bytes. An error ends the connection. Express runs inside Conn.Read, so fasthttp considers the
-// connection idle meanwhile.
+// Express may answer requests before fasthttp reads them. read contains newly received bytes and begins with a request.
+// Express writes the responses to some requests at the beginning of read, and returns the total length of these
+// requests. fasthttp gets the remaining bytes. An error ends the connection. fasthttp considers the connection idle
+// while Express runs, because Express runs inside Conn.Read.
 type Express func(c *Conn, read []byte) (used int, err error)
 
 // Values of Conn.state.
@@ -31,38 +31,38 @@ const (
 	connClosing                 // Express is running, and Close was called
 )
 
-// Conn is a connection accepted by a Listener. Any goroutine may call Close, also repeatedly. All other methods are
-// only for the goroutine that serves the connection.
+// Conn is a connection accepted by a Listener. Any goroutine may call Close, also repeatedly. Only the goroutine that
+// serves the connection may call the other methods.
 type Conn struct {
 	net.Conn
-	// User belongs to the server. Express stores the state of an unanswered request in it for the handler.
+	// User is for the server: Express passes the state of a request that it did not answer to the handler.
 	User any
 
 	listener  *Listener
 	tcp       *net.TCPConn // nil if the connection is not TCP
 	peer      netip.Addr
-	clientKey netip.Addr  // of clientLimit
+	clientKey netip.Addr  // result of clientLimit.keyOf
 	trusted   bool        // Config.ExemptClients is true for the peer
-	released  atomic.Bool // the connection no longer counts; at a shutdown fasthttp closes idle connections twice
+	released  atomic.Bool // release was called; at a shutdown fasthttp closes idle connections twice
 	lingers   atomic.Bool // LingerOnClose was called
 	state     atomic.Uint32
 
 	idle      idleState
-	seenUsed  int64 // of idleConns
-	heapIndex int   // of idleConns
+	seenUsed  int64 // sort key in idleConns: the last use that evict has seen
+	heapIndex int   // index in idleConns.open
 
-	readerBytes   int           // size of fasthttp's read buffer, learned from its first Read
-	awaitsRequest bool          // fasthttp has read whole requests only: the next byte begins a request
-	gotOneHead    bool          // fasthttp has read exactly one head since its buffer was empty
+	readerBytes   int           // size of fasthttp's read buffer: the length of the first Read's argument
+	awaitsRequest bool          // the next byte begins a request
+	gotOneHead    bool          // the last Read filled fasthttp's empty buffer with exactly one head
 	used          bool          // a byte has been received
 	deadlinesSet  time.Duration // last time that Extend set the deadlines
-	pieces        [2][]byte     // of WriteBoth
+	pieces        [2][]byte     // arguments of WriteBoth
 	unwritten     net.Buffers   // unwritten part of pieces
 	writeErr      error         // of the first failed write
 }
 
-// Peer returns the remote address without a zone. An IPv4-mapped IPv6 address becomes IPv4. Without TCP the result is
-// the zero address.
+// Peer returns the remote address without a zone; an IPv4-mapped IPv6 address becomes IPv4. If the connection is not
+// TCP, the result is the zero address.
 func (c *Conn) Peer() netip.Addr { return c.peer }
 
 // PeerOf returns a peer's address in the form of Conn.Peer.
@@ -78,17 +78,17 @@ func PeerOf(addr net.Addr) netip.Addr {
 // Trusted reports whether the peer is a trusted proxy (Config.ExemptClients).
 func (c *Conn) Trusted() bool { return c.trusted }
 
-// Used reports whether the client has sent anything. Browsers open connections that they may never use.
+// Used reports whether any byte was received. Browsers open connections that they may never use.
 func (c *Conn) Used() bool { return c.used }
 
-// Now returns the time since the listener's start. It takes half the time of time.Now.
+// Now returns the time since the listener's start. A call is twice as fast as time.Now.
 func (c *Conn) Now() time.Duration { return c.listener.now() }
 
-// MarkCounted notes that the current response counts against a quota. At the cap, the connection with the oldest
-// counted response is closed first. Otherwise a client could keep its connections with free requests.
+// MarkCounted notes that the current response counts against a quota. At the cap, the idle connection with the oldest
+// such response is closed first, so that a client cannot keep its connections open with requests that do not count.
 func (c *Conn) MarkCounted() { c.idle.last = int64(c.Now()) }
 
-// Read implements net.Conn. It omits requests answered by Express.
+// Read implements net.Conn. It does not return the bytes of requests that Express has answered.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.readerBytes == 0 {
 		c.readerBytes = len(b)
@@ -103,14 +103,14 @@ func (c *Conn) Read(b []byte) (int, error) {
 		}
 		c.awaitsRequest, c.gotOneHead = false, emptyBuffer && isOneHead(b[:n])
 		if err == io.EOF && !emptyBuffer { //nolint:errorlint // Read returns it unwrapped, and must pass it on so
-			err = io.ErrUnexpectedEOF // at io.EOF fasthttp would not write its buffered responses
+			err = io.ErrUnexpectedEOF // after io.EOF, fasthttp would not write its buffered responses
 		}
 		return n, err
 	}
 }
 
-// EndRequest must be called when fasthttp has read a request without a body and the connection stays open. Express then
-// gets the next request, unless fasthttp may already have a part of it.
+// EndRequest must be called after a request without a body that fasthttp has read, if the connection stays open.
+// Express then gets the next request, unless fasthttp may already have read a part of that request.
 func (c *Conn) EndRequest() { c.awaitsRequest = c.gotOneHead }
 
 func isOneHead(read []byte) bool {
@@ -118,7 +118,7 @@ func isOneHead(read []byte) bool {
 	return len(read) >= len(end) && bytes.Index(read, []byte(end)) == len(read)-len(end)
 }
 
-// receive reads from the network. With mayBeIdle, the connection counts as idle meanwhile.
+// receive reads from the network. If mayBeIdle is true, the connection counts as idle during the read.
 func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 	if mayBeIdle && !c.idle.begin() {
 		return 0, net.ErrClosed
@@ -132,13 +132,13 @@ func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 		c.noteReadError(err)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// fasthttp formats the error. The addresses of a net.OpError would double the goroutine's stack for good.
+		// fasthttp formats the error. Formatting the addresses of a net.OpError would double the goroutine's stack.
 		err = os.ErrDeadlineExceeded
 	}
 	return n, err
 }
 
-// noteReadError prepares a plain-text error response to a client that does not speak TLS.
+// noteReadError turns off encryption for a client that does not speak TLS, so that it can read the error response.
 func (c *Conn) noteReadError(err error) {
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) && header.Conn != nil {
@@ -146,8 +146,8 @@ func (c *Conn) noteReadError(err error) {
 	}
 }
 
-// answerExpress calls Express with new bytes. It moves the unused bytes to the beginning of read, and returns their
-// number.
+// answerExpress calls Express with new bytes. It moves the bytes that Express did not use to the beginning of read, and
+// returns their number.
 func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	if !c.state.CompareAndSwap(connServing, connInExpress) {
 		return 0, net.ErrClosed
@@ -163,8 +163,8 @@ func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	return remaining, err
 }
 
-// Extend renews the full read and write timeouts, as fasthttp does for its requests. Setting a deadline is slow, so
-// Extend accepts a deadline that is slightly too early.
+// Extend starts the read and write timeouts again, as fasthttp does for its requests. Setting a deadline is slow, so
+// Extend keeps deadlines that are too early by less than an eighth of the shorter timeout.
 func (c *Conn) Extend(now time.Duration) {
 	c.idle.last = int64(now)
 	config, began := &c.listener.config, c.listener.began
@@ -176,8 +176,8 @@ func (c *Conn) Extend(now time.Duration) {
 	_ = c.Conn.SetWriteDeadline(began.Add(now + config.WriteTimeout))
 }
 
-// Write implements net.Conn. After a failed write it fails at once. Otherwise a client that does not read would hold
-// the connection for a second timeout, during the error response.
+// Write implements net.Conn. After a failed write, all further writes fail at once. Otherwise the error response to a
+// client that does not read would block for a second timeout.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.writeErr != nil {
 		return 0, c.writeErr
@@ -196,18 +196,18 @@ func (c *Conn) WriteBoth(first, second []byte) error {
 
 func (c *Conn) noteWrite(err error) error {
 	if c.writeErr = err; err != nil && c.tcp != nil {
-		// The client does not read its response. Without SetLinger the kernel would keep the unsent bytes after Close.
+		// The client does not read the response. Without SetLinger the kernel would keep the unsent bytes after Close.
 		_ = c.tcp.SetLinger(0)
 	}
 	return err
 }
 
-// LingerOnClose makes Close keep reading for a while, because the client may still be sending the body of an answered
-// request. Closing with unread bytes makes the kernel send a reset, and the client could lose the response.
+// LingerOnClose makes Close read and drop the rest of a request body first, for a limited time. If unread bytes were
+// left, the kernel would send a reset, and the client could lose the response.
 func (c *Conn) LingerOnClose() { c.lingers.Store(c.tcp != nil) }
 
-// Close implements net.Conn. It does not wait for a running Express: the connection is then closed after the response.
-// Close releases the permit after the descriptor, so that there are never more descriptors than permits.
+// Close implements net.Conn. If Express is running, Close returns at once, and the connection is closed after the
+// response. Close returns the permit after it closes the file descriptor, so the cap limits the descriptors too.
 func (c *Conn) Close() error {
 	if c.state.CompareAndSwap(connInExpress, connClosing) {
 		return nil
@@ -220,7 +220,7 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// linger ends the responses, and drops incoming bytes until the client closes its side.
+// linger closes the sending side, and drops incoming bytes until the client closes its side.
 func (c *Conn) linger() {
 	if secure, ok := c.Conn.(*tls.Conn); ok {
 		_ = secure.CloseWrite() // a failed write shows in the reads below

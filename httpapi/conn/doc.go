@@ -1,25 +1,37 @@
-// Package conn handles the connections of an HTTP server: connection limits, deadlines, TLS, checks of the raw bytes of
-// requests and shutdown. It does not know routes.
+// Package conn handles the connections of an HTTP server: connection limits, deadlines, TLS, shutdown, and checks of
+// the raw bytes of requests. Routes are in package httpapi.
 //
-// Listen wraps the listener of a fasthttp.Server. The connections then have the type *Conn. Bytes take one of two ways:
+// Listen wraps the listener of a fasthttp.Server, so that its connections have the type *Conn. A request takes one of
+// two paths through this package:
 //
-//	network ─ Conn.Read ─ ParsePlainGet ─ Express of the server ─ Conn.Write        nearly all requests
-//	network ─ Conn.Read ─ fasthttp ─ Malformed ─ handler ─ Conn.EndRequest          all others
+//	express path    network → Conn.Read → Config.Express (with ParsePlainGet) → Conn.Write   nearly all requests
+//	ordinary path   network → Conn.Read → fasthttp → Malformed → handler → Conn.EndRequest   all others
 //
-// The server's handler calls Malformed for each request. After a request without a body it calls Conn.EndRequest. After
-// a request with a body it closes the connection. It refuses Transfer-Encoding.
+// The handler of the fasthttp.Server must call Malformed for each request and refuse Transfer-Encoding. After a request
+// without a body it must call Conn.EndRequest; after a request with a body it must close the connection.
+//
+// Terms:
+//
+//	head:    the request line and the headers, up to and including the empty line
+//	client:  an IPv4 address or an IPv6 /64 prefix
+//	cap:     Config.MaxConns, the maximum number of open connections
+//	permit:  the right to open one connection; there are as many permits as the cap
+//	idle:    open, and waiting for the first byte of a request
 //
 //	listener.go       accepts connections up to a cap; retries when file descriptors or memory are short; stops
 //	clientlimit.go    limits the connections of each client
 //	idle.go           finds the connection to close for a new one at the cap
-//	conn.go           reads and writes; decides which of the two ways the bytes take
+//	conn.go           reads and writes; chooses the path of each request
 //	plainget.go       parses the head of a plain GET
 //	guard.go          rejects malformed requests that fasthttp accepts
 //
-// # Which way
+// # How Conn.Read chooses the path
 //
-// Express may only get bytes at the beginning of a request. Conn.Read therefore offers bytes to Express only when
-// fasthttp's buffer is empty: on a new connection, and after EndRequest. EndRequest counts only if fasthttp has read
-// exactly one head since its buffer was last empty, and the head was at the end of these bytes. Then the buffer is
-// empty again, whatever the request was. A request in several pieces takes the second way, and so does the next one.
+// Express must get bytes that begin with a request. Conn.Read therefore calls Express only
+//
+//   - on a new connection,
+//   - after a call of Express that has used all bytes, and
+//   - after EndRequest, if the last Read by fasthttp returned exactly one head.
+//
+// All other requests take the ordinary path. Examples are a request that arrives in several pieces, and the next one.
 package conn

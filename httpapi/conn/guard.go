@@ -26,24 +26,24 @@ const (
 	reasonBodyForRead = "GET and HEAD requests must not carry a body."
 )
 
-// Malformed returns a sentence with the reason for rejecting the request, or "". The caller must then answer 400
-// malformed_request and close the connection, because the start of the next request is unknown.
+// Malformed returns the reason for rejecting a request, or "". If there is a reason, the caller must answer 400
+// malformed_request and close the connection, because the beginning of the next request is unknown.
 //
-// Malformed rejects requests that fasthttp accepts against RFC 9110 and RFC 9112, such as those with two lengths, bare
-// LF, folded lines, HTTP/2.0, or user information in Host. It leaves these checks to fasthttp: the bytes of header
-// names and values, the method, and a second Host or Content-Length. testdata/raw has a case for each check, so that a
-// test fails if a new version of fasthttp drops one.
+// Malformed rejects requests that RFC 9110 and RFC 9112 forbid and fasthttp accepts, such as those with two lengths,
+// bare LF, folded lines, HTTP/2.0, or user information in Host. fasthttp itself checks the bytes of header names and
+// values, the method, and repeated Host and Content-Length. If a new version of fasthttp drops one of these checks, a
+// test of package httpapi fails (rawcorpus_test.go).
 //
-// Beyond the RFCs, Malformed rejects a body on GET and HEAD, and a repeated Authorization or Content-Type, because
-// proxies and servers disagree about them.
+// Malformed also rejects two things that the RFCs allow, because proxies and servers treat them differently: a body on
+// GET and HEAD, and a repeated Authorization or Content-Type.
 //
-// The caller must refuse a request with Transfer-Encoding (HeadInfo.Chunked). Then only Content-Length determines the
-// end of a body, and two parsers cannot disagree about the end of a chunked one.
+// The caller must refuse a request with Transfer-Encoding (HeadInfo.Chunked). Two parsers can disagree about the end of
+// a chunked body, but not about a Content-Length.
 //
 // fasthttp ignores some forms of "Connection: close", such as "Close" and "te, close". For these, Malformed sets
 // "Connection: close" on the response.
 //
-// Malformed runs on every request, in one pass and without allocation. It stores the handler's headers in f.
+// Malformed needs one pass and no allocation. It stores the headers that the handler needs in f.
 func Malformed(ctx *fasthttp.RequestCtx, f *HeadInfo) string {
 	header := &ctx.Request.Header
 	isHTTP11 := header.IsHTTP11()
@@ -110,7 +110,7 @@ const (
 	seenCoding
 )
 
-// HeadInfo holds the headers for the handler and for Malformed. The slices alias the request.
+// HeadInfo contains the headers that the handler and Malformed need. The slices alias the request.
 type HeadInfo struct {
 	Authorization []byte // nil without the header
 
@@ -125,11 +125,10 @@ type HeadInfo struct {
 // HasBody reports whether the request has a body.
 func (f *HeadInfo) HasBody() bool { return f.body }
 
-// Chunked reports whether the request has a Transfer-Encoding. The caller must then refuse it and close the connection.
+// Chunked reports whether the request has a Transfer-Encoding. See Malformed.
 func (f *HeadInfo) Chunked() bool { return f.seen&seenCoding != 0 }
 
-// scan returns the reason for rejecting the header lines, or "". raw ends with an empty line, or is empty without
-// headers.
+// scan returns the reason for rejecting the header lines, or "". raw ends with an empty line, or is empty.
 func (f *HeadInfo) scan(raw []byte) string {
 	for len(raw) > 0 {
 		end := bytes.IndexByte(raw, '\n')
@@ -185,7 +184,7 @@ func (f *HeadInfo) noteHeader(name, value []byte) string {
 	return ""
 }
 
-// checkHost returns the reason for rejecting the Host header, or "". In HTTP/1.0 it may be missing or empty.
+// checkHost returns the reason for rejecting the Host header, or "". In HTTP/1.0 the header may be missing or empty.
 func (f *HeadInfo) checkHost(isHTTP11 bool) string {
 	if len(f.host) == 0 {
 		if isHTTP11 {
@@ -242,7 +241,7 @@ func listsClose(value []byte) bool {
 }
 
 // validHost reports whether b is a host name, an IPv4 address or an IPv6 address in brackets, with an optional port.
-// Real host names do not contain the other characters that RFC 3986 allows, such as ',' and '%'. A list of two hosts
+// RFC 3986 allows more characters, such as ',' and '%', but real host names do not contain them. A list of two hosts
 // comes from a faulty proxy.
 func validHost(b []byte) bool {
 	if len(b) > 0 && b[0] == '[' {
@@ -262,8 +261,8 @@ func isHostByte(c byte) bool {
 		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// validIPv6 checks only the bytes of an address; fasthttp parses it. It rejects a zone ("%25eth0"), which is
-// meaningless on another machine.
+// validIPv6 checks only the characters of an address; fasthttp parses the address. A zone ("%25eth0") is rejected,
+// because it is meaningless on another machine.
 func validIPv6(b []byte) bool {
 	colons := 0
 	for _, c := range b {

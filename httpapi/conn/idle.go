@@ -6,30 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// evicted marks in idleState.since a connection chosen for closing.
+// evicted is the value of idleState.since for a connection that will be closed.
 const evicted int64 = -1
 
-// idleState tells how long a connection has waited for a request.
+// idleState tells whether a connection is idle, and since when. Times are nanoseconds since Listener.began.
 type idleState struct {
-	since atomic.Int64 // 0: a request is being read or answered; or evicted; else the value of last
-	last  int64        // nanoseconds since Listener.began of the newest counted response, or of the accept
+	since atomic.Int64 // busy: 0; idle: the value of last, at least 1; chosen for closing: evicted
+	last  int64        // time of the newest counted response (Conn.MarkCounted), or of the accept
 }
 
-// begin notes that the connection waits for a request. It returns false if the connection must be closed.
+// begin marks the connection as idle. It returns false if the connection must be closed.
 func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.last)) }
 
-// end notes the first bytes of a request. It returns false if the connection must be closed.
+// end marks the connection as busy. It returns false if the connection must be closed.
 func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
 
-// idleConns finds the connection that has been idle longest. It is a heap by the last known use of each connection.
-// Requests do not write to the heap, so a connection may have been used later than known, but never earlier. evict
-// therefore checks the oldest connections again.
+// idleConns finds the idle connection with the oldest use (idleState.last). It is a heap of all open connections,
+// ordered by the use that evict has seen (Conn.seenUsed). Requests do not update the heap, so a connection may have
+// been used later, and evict checks the first connections of the heap again.
 type idleConns struct {
 	mu   sync.Mutex
 	open connHeap
 }
 
-// evictStepsMax bounds the work of one call of evict if the oldest connections are all busy.
+// evictStepsMax is the maximum number of connections that one call of evict checks.
 const evictStepsMax = 64
 
 func (s *idleConns) add(c *Conn) {
@@ -45,8 +45,8 @@ func (s *idleConns) remove(c *Conn) {
 	heap.Remove(&s.open, c.heapIndex)
 }
 
-// evict chooses the connection that has been idle longest. The caller must close it. It returns nil if the first
-// evictStepsMax connections are not idle. It records the present time as the use of a busy connection.
+// evict returns the idle connection with the oldest use, and marks it with evicted. The caller must close it. evict
+// returns nil if the first evictStepsMax connections are busy; a busy connection counts as used now.
 func (s *idleConns) evict(now int64) *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,6 @@ func (s *idleConns) evict(now int64) *Conn {
 	return nil
 }
 
-// all returns the open connections.
 func (s *idleConns) all() []*Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

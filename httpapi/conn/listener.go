@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// acceptPauseMin is the pause after an error of a single connection (isConnError), and after the first of
-	// consecutive shortage errors (isShortage: too few file descriptors or memory).
+	// acceptPauseMin is the pause after a failed connection (isConnError) and after the first shortage error
+	// (isShortage: no file descriptor or memory left).
 	acceptPauseMin = 5 * time.Millisecond
-	// acceptPauseMax is the maximum pause after a shortage error. A node must accept connections again within two
-	// seconds of the end of a shortage.
+	// acceptPauseMax is the longest pause after a shortage error. It is short enough to accept connections again within
+	// two seconds after a shortage ends.
 	acceptPauseMax = time.Second
-	// logInterval is the minimum time between two log lines of a kind.
+	// logInterval is the minimum time between two log lines with the same message.
 	logInterval = time.Minute
 )
 
-// sendBufferBytes limits the kernel's send buffer of a connection. Otherwise it could grow to megabytes for a client
-// that does not read responses.
+// sendBufferBytes limits the kernel's send buffer of a connection. Without a limit, the buffer of a client that does
+// not read responses could grow to megabytes.
 const sendBufferBytes = 128 << 10
 
 // limitSendBuffers sets the send buffer of a listener. Its connections inherit it, which saves each a system call.
@@ -47,33 +47,33 @@ const roomPause = 10 * time.Millisecond
 
 // Config configures a Listener. Only MaxConns is required.
 type Config struct {
-	// MaxConns is the cap: the maximum number of open connections. At the cap a new connection replaces the one that
-	// has been idle longest. While none is idle, new connections wait.
+	// MaxConns is the cap: the maximum number of open connections. At the cap, a new connection replaces an idle one:
+	// the one with the oldest use (see Conn.MarkCounted). If no connection is idle, new connections wait.
 	//
 	// Danger: keep the cap well below the process's limit of open files. Set Concurrency of the fasthttp.Server to at
-	// least twice the cap: a worker ends a little later than its connection, and beyond Concurrency fasthttp sends its
-	// own 503.
+	// least twice the cap. Beyond Concurrency fasthttp sends its own 503. fasthttp counts worker goroutines, and a
+	// worker ends a little later than its connection.
 	MaxConns int
 	// MaxConnsPerClient is the maximum number of open connections of one client (an IPv4 address or an IPv6 /64
-	// prefix). It is limited to a fifth of MaxConns. 0 or less means no limit. Excess connections are closed at once.
+	// prefix), but never more than a fifth of MaxConns. Excess connections are closed at once. 0 or less: no limit.
 	MaxConnsPerClient int
 	// ExemptClients reports whether an address, such as a proxy's, is exempt from MaxConnsPerClient.
 	ExemptClients func(netip.Addr) bool
 	// IdleTimeout and WriteTimeout are those of the fasthttp.Server.
 	IdleTimeout, WriteTimeout time.Duration
-	// TLS turns on TLS. Connections other than TCP are then closed. Nil means no TLS.
+	// TLS is the TLS configuration; nil means no TLS. With TLS, connections that are not TCP are closed.
 	TLS *tls.Config
 	// Express may answer requests before fasthttp reads them. It may be nil.
 	Express Express
-	// Log gets at most one line a minute about errors of Accept, and one about clients at MaxConnsPerClient. It may be
-	// nil.
+	// Log gets at most two lines a minute: one about errors of Accept, one about clients at MaxConnsPerClient. It may
+	// be nil.
 	Log *slog.Logger
 	// After replaces time.After in tests. It may be nil.
 	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
 	Counts *Counts
-	// OnShortage is called for each error of Accept for lack of file descriptors or memory. It must not block. It may
-	// be nil.
+	// OnShortage is called each time that Accept fails for lack of file descriptors or memory. It must not block. It
+	// may be nil.
 	OnShortage func()
 }
 
@@ -82,8 +82,8 @@ type Counts struct {
 	Open            atomic.Int64  // currently open
 	Accepted        atomic.Uint64 // including those closed at once
 	OverClientLimit atomic.Uint64 // closed at once because of MaxConnsPerClient
-	IdleClosed      atomic.Uint64 // closed at the cap while idle, for a new connection
-	Shortages       atomic.Uint64 // failures to accept for lack of file descriptors or memory
+	IdleClosed      atomic.Uint64 // idle connections closed at the cap to admit new ones
+	Shortages       atomic.Uint64 // failures of Accept for lack of file descriptors or memory
 }
 
 // Listen wraps ln in a Listener with connections of type *Conn. Close ends every call of Accept with net.ErrClosed.
@@ -118,21 +118,21 @@ func Listen(ln net.Listener, c Config) *Listener {
 type Listener struct {
 	net.Listener
 	config      Config
-	began       time.Time     // time of Listen; idle connections are ordered by the time since then
-	permits     chan struct{} // one token for each connection
+	began       time.Time     // time of Listen; Listener.now counts from it
+	permits     chan struct{} // one element for each open connection; the capacity is the cap
 	clientLimit *clientLimit
 	idle        idleConns
 	closed      chan struct{}
 	closeOnce   sync.Once
 	closeErr    error
 
-	acceptErrors, refusals eventLog // of the goroutine that calls Accept
+	acceptErrors, refusals eventLog // used only by the goroutine that calls Accept
 }
 
 func (l *Listener) now() time.Duration { return time.Since(l.began) } //nolint:forbidigo // deadlines are in real time
 
-// Accept returns a connection of a client below its limit. At the cap it closes an idle connection, or waits until one
-// is idle or closed. Meanwhile further connections wait in the kernel's backlog.
+// Accept returns the next connection whose client is below its limit. At the cap it closes an idle connection. If none
+// is idle, it waits until a connection becomes idle or is closed; new connections then wait in the kernel's backlog.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.acceptRetrying()
@@ -153,12 +153,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom takes a permit for one connection below the cap.
+// makeRoom acquires a permit. At the cap it closes an idle connection, or waits.
 func (l *Listener) makeRoom() error {
 	for !l.tryAcquire() {
 		if c := l.idle.evict(int64(l.now())); c != nil {
 			l.config.Counts.IdleClosed.Add(1)
-			c.abort() // the goroutine that serves it gets an error
+			c.abort() // Conn.Read returns an error to the goroutine that serves c
 			continue
 		}
 		select {
@@ -181,8 +181,8 @@ func (l *Listener) tryAcquire() bool {
 	}
 }
 
-// admit returns the Conn of an accepted connection. It closes the connection and returns nil if the client is at its
-// limit, or if TLS is configured and the connection is not TCP.
+// admit wraps an accepted connection in a Conn. If the client is at its limit, or if TLS is configured and the
+// connection is not TCP, admit closes the connection and returns nil.
 func (l *Listener) admit(conn net.Conn) *Conn {
 	peer := PeerOf(conn.RemoteAddr())
 	c := &Conn{Conn: conn, listener: l, peer: peer, clientKey: l.clientLimit.keyOf(peer), awaitsRequest: true}
@@ -239,7 +239,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 	}
 }
 
-// logRefusal logs the closing of connections of clients at their limit.
+// logRefusal logs that a connection was closed because its client is at the limit.
 func (l *Listener) logRefusal(peer netip.Addr) {
 	if events := l.refusals.count(l.now()); events > 0 {
 		l.config.Log.LogAttrs(context.Background(), slog.LevelWarn,
@@ -248,13 +248,13 @@ func (l *Listener) logRefusal(peer netip.Addr) {
 	}
 }
 
-// eventLog counts events between log lines, at least logInterval apart.
+// eventLog limits a log message to one line for each logInterval, and counts the events in between.
 type eventLog struct {
 	events int           // since the last line
 	next   time.Duration // earliest time of the next line
 }
 
-// count counts an event. If a line is due now, it returns the number of events for that line, else 0.
+// count counts an event. If a log line is due, count returns the number of events since the last line, otherwise 0.
 func (e *eventLog) count(now time.Duration) (events int) {
 	e.events++
 	if now < e.next {
@@ -275,17 +275,17 @@ func (l *Listener) Close() error {
 }
 
 const (
-	// acceptGrace is how long a stopping listener still accepts connections. A connection accepted by the kernel but
-	// not by the listener would get a reset.
+	// acceptGrace is how long a stopping listener still accepts connections. The kernel resets connections that are
+	// waiting in its backlog when the listener is closed.
 	acceptGrace = 10 * time.Millisecond
-	// drainGrace is the maximum wait for requests already sent. A client would get an error if its connection were
-	// closed before its request was read.
+	// drainGrace is how long DrainListeners waits for requests that clients have already sent. A client gets an error
+	// if its connection is closed before its request is read.
 	drainGrace = 250 * time.Millisecond
 	// drainPause is the interval between checks for open connections.
 	drainPause = 5 * time.Millisecond
 )
 
-// stopAccepting accepts the waiting connections, and closes the listener.
+// stopAccepting closes the listener after acceptGrace, or at once if the listener has no deadlines.
 func (l *Listener) stopAccepting() {
 	timed, ok := l.Listener.(interface {
 		SetDeadline(deadline time.Time) error
@@ -305,8 +305,8 @@ func (l *Listener) drained() bool {
 	}
 }
 
-// DrainListeners closes the listeners, and waits up to drainGrace until no connection is open. Then it closes the idle
-// connections.
+// DrainListeners closes the listeners and waits until all connections are closed, at most for drainGrace. Then it
+// closes the idle connections, unless stop has ended.
 func DrainListeners(stop context.Context, listeners []*Listener) {
 	ctx, cancel := context.WithTimeout(stop, drainGrace)
 	defer cancel()
@@ -325,13 +325,13 @@ func DrainListeners(stop context.Context, listeners []*Listener) {
 		_ = l.Close() // fasthttp closes it again and gets the same error
 		for _, c := range l.idle.all() {
 			if since := c.idle.since.Load(); stop.Err() == nil && since > 0 && c.idle.since.CompareAndSwap(since, evicted) {
-				_ = c.Close() // the goroutine that serves it gets an error
+				_ = c.Close() // Conn.Read returns an error to the goroutine that serves c
 			}
 		}
 	}
 }
 
-// isShortage reports whether an error of Accept means a lack of file descriptors or memory.
+// isShortage reports whether an error of Accept means that no file descriptor or memory is left.
 func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
 		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM)

@@ -7,9 +7,9 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// PlainGet is the head of a plain GET request. It contains nothing that fasthttp or Malformed could reject, has no
-// body, and leaves the connection open. Nearly all requests are like this. The slices alias ParsePlainGet's argument; a
-// missing header is nil.
+// PlainGet is the head of a plain GET: a GET without a body that leaves the connection open and contains nothing that
+// fasthttp or Malformed could reject. Nearly all requests are plain GETs. The slices alias the argument of
+// ParsePlainGet; a missing header is nil.
 type PlainGet struct {
 	Target                                                    []byte
 	Authorization, AcceptEncoding, IfNoneMatch, XForwardedFor []byte
@@ -21,9 +21,9 @@ const (
 	plainVersion   = " HTTP/1.1"
 )
 
-// ParsePlainGet parses the head at the beginning of read. False means an incomplete head or another kind of request,
-// valid or not. Danger: it must accept only heads that fasthttp and Malformed (guard.go) accept, and find the same end.
-// So each rule here is at least as strict as theirs.
+// ParsePlainGet parses the head at the beginning of read. It returns false for an incomplete head and for any request
+// that is not a plain GET. Danger: it must accept only heads that fasthttp and Malformed accept, and find the same end.
+// Each rule here is therefore at least as strict as theirs.
 func ParsePlainGet(read []byte) (g PlainGet, ok bool) {
 	line, length := plainLine(read)
 	target, isHTTP11 := bytes.CutSuffix(line, []byte(plainVersion))
@@ -85,8 +85,8 @@ func ParsePlainGet(read []byte) (g PlainGet, ok bool) {
 	}
 }
 
-// plainLine returns the first line of b without its CR LF, and its length with CR LF. The length is 0 without a
-// complete line.
+// plainLine returns the first line of b without its CR LF, and the line's length with CR LF. If b has no complete line,
+// the length is 0.
 func plainLine(b []byte) (line []byte, length int) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 1 || b[end-1] != '\r' {
@@ -95,7 +95,7 @@ func plainLine(b []byte) (line []byte, length int) {
 	return b[:end-1], end + 1
 }
 
-// isFramingName reports whether a header delimits a request, or is checked by fasthttp or the handler.
+// isFramingName reports whether a header describes the body, or is checked by fasthttp or the handler.
 func isFramingName(name []byte) bool {
 	for _, framing := range []string{"te", "trailer", "expect", "content-type", "content-length", "transfer-encoding"} {
 		if fields.EqualFold(name, framing) {
@@ -105,8 +105,7 @@ func isFramingName(name []byte) bool {
 	return false
 }
 
-// tokenLength returns the number of letters, digits, '-' and '_' at the beginning of b. Names with other bytes are
-// rare.
+// tokenLength returns the number of letters, digits, '-' and '_' at the beginning of b. Other bytes are rare in names.
 func tokenLength(b []byte) int {
 	n := 0
 	for n < len(b) && plainNameBytes[b[n]] {

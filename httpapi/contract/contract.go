@@ -34,15 +34,15 @@ var llmsText string
 //go:embed api-catalog.json
 var catalogText string
 
-// Placeholders for the node's URL in the documents. Config.PublicURL replaces them. If it is "", baseServer is removed
-// and the others stay.
+// Placeholders for the node's URL in the documents, which Config.PublicURL replaces. Without a PublicURL, baseServer is
+// removed and the others stay.
 const (
 	yamlServer = "  - url: /"
 	jsonServer = `"url": "/"`
 	baseServer = "{base}"
 )
 
-// Config describes the node for its documents.
+// Config describes the node for the documents.
 type Config struct {
 	// PublicURL is the origin of the node, such as https://api.example.com. "" makes links in the documents relative.
 	PublicURL string
@@ -51,7 +51,7 @@ type Config struct {
 	// present time.
 	KeysRequired func() time.Time
 	Clock        func() time.Time
-	// Admit counts a request for its client. false means that the client is at a limit and must wait.
+	// Admit counts a request for its client. At the client's limit it returns false, and how long to wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 }
 
@@ -85,7 +85,7 @@ func (c *Config) documents() []*document {
 	}
 }
 
-// Sentences of the documents for a node with the default quotas and without an announcement.
+// Sentences in the documents, for a node with the default quotas and without required keys. localText replaces them.
 const (
 	keySentence     = "No key is needed today."
 	limitsSentence  = "1,000 requests a day, which begins at midnight in Santo Domingo, and 60 in any 60 seconds."
@@ -93,7 +93,7 @@ const (
 	llmsLimitPhrase = "1,000 requests a day and 60 in any 60 seconds."
 )
 
-// localText replaces the sentences about keys and limits by those for this node at present.
+// localText replaces the sentences about keys and limits by sentences about this node at present.
 func (c *Config) localText(text string, k keyState) string {
 	var pairs []string
 	switch {
@@ -124,7 +124,7 @@ func thousands(n int) string {
 // keyState tells when API keys are required.
 type keyState struct {
 	from     string // "" = not announced
-	required bool   // the announced time has passed
+	required bool   // the time in from has passed
 }
 
 func (c *Config) keyState() keyState {

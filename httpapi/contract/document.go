@@ -8,8 +8,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// A document changes only with the program's version, or when keys are announced or required. A cache may keep it for
-// an hour.
+// A document changes only with the version of the program and when Config.KeysRequired changes.
 const cacheControl = "public, max-age=3600"
 
 type document struct {
@@ -25,7 +24,7 @@ type content struct {
 	body *rendered.Body
 }
 
-// content returns the content for the present keyState, and caches it.
+// content returns the cached content for the present keyState, or creates it.
 func (d *document) content() *content {
 	keys := d.config.keyState()
 	if newest := d.newest.Load(); newest != nil && newest.keys == keys {

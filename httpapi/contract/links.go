@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// links returns the Link headers of RFC 8631: to the API specification, and to its explanation.
+// links returns the Link headers of RFC 8631 for the API specification and its documentation.
 func links() []string {
 	return []string{
 		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
@@ -13,7 +13,7 @@ func links() []string {
 	}
 }
 
-// AddLinks adds links() to a response's headers, unless they are already there.
+// AddLinks adds the Link headers for the API specification to a response, unless it has them.
 func AddLinks(header http.Header) {
 	for _, link := range links() {
 		if !slices.Contains(header.Values("Link"), link) {

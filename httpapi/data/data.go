@@ -21,25 +21,25 @@ type Config struct {
 	Logger    *slog.Logger
 	PublicURL string // origin of the site, such as https://tasas.example.do; links in feeds begin with it
 
-	// Admit counts a request for its client. false means that the client is at a limit and must wait.
+	// Admit counts a request for its client. At the client's limit it returns false, and how long to wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 
-	bodies *rendered.Cache[string, *rendered.Body] // by name of the file
+	bodies *rendered.Cache[string, *rendered.Body] // by file name
 }
 
-// How long a file is served before it is generated again, and how long caches may keep it.
+// How long a file is served before it is generated again (…Kept), and the Cache-Control headers (…Cache).
 const (
 	latestKept        = time.Second
 	latestCache       = "public, max-age=60"
 	historyKept       = time.Minute
 	pastYearKept      = time.Hour // imports and corrections change past years
 	historyCache      = "public, max-age=300"
-	firstYear         = 1990 // the central bank publishes no older rates of the dollar
+	firstYear         = 1990 // the central bank publishes no older dollar rates
 	typeCSV           = "text/csv; charset=utf-8"
 	typeJSON          = "application/json"
 	queryItemPagesMax = 500 // maximum number of result pages for one query, far more than a day has
 
-	// Limits of the kept files. There is one for each currency, institution and year, so few are dropped.
+	// Limits of the file cache. There are few files: one for each currency, institution and year.
 	filesMax = 1024
 	bytesMax = 64 << 20 // not compressed
 )
@@ -70,7 +70,7 @@ func (c *Config) year(name string) http.Handler {
 	return c.file(name, typeCSV, historyCache, kept, func() ([]byte, error) { return c.yearHistory(year) })
 }
 
-// named returns a handler for a folder of files. find returns nil for an unknown name.
+// named returns a handler for the files of a folder. find returns the handler of a file, or nil for an unknown name.
 func (c *Config) named(find func(name string) http.Handler) http.Handler {
 	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such file; /docs lists the files."}
@@ -84,8 +84,8 @@ func (c *Config) named(find func(name string) http.Handler) http.Handler {
 	})
 }
 
-// file returns the handler of a generated file. build generates the content again when it is older than kept. name
-// identifies the content among all files.
+// file returns the handler of a generated file. build generates the content, and is called again when the content is
+// older than kept. name is the key in the cache.
 func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
 	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		now := c.Clock()

@@ -21,13 +21,13 @@ const (
 // feedTitleText begins the title of a feed. Feeds are in Spanish, the institutions' language.
 const feedTitleText = "Cambios de tasas: "
 
-// feed is a feed: the newest change of each rate selected by filter.
+// feed is an Atom or JSON feed with the newest change of each rate that filter selects.
 type feed struct {
 	config *Config
 	filter engine.Filter
 	path   string
 	title  string
-	page   string // path of the page with the rates
+	page   string // path of the web page with the rates
 }
 
 // feed returns the handler of a feed, or nil if the name is neither an active institution nor a currency. An
@@ -60,8 +60,8 @@ func (f *feed) newest() ([]*engine.Rate, error) {
 	return rates[:min(len(rates), feedEntriesMax)], err
 }
 
-// idOf returns an IRI that identifies a feed or an entry for ever. It does not contain the site's address, because an
-// id must not change when the site moves (RFC 4287, section 4.2.6).
+// idOf returns an IRI that identifies a feed or an entry for ever. It does not contain the site's URL, because an id
+// must not change when the site moves (RFC 4287, section 4.2.6).
 func idOf(path string) string { return "urn:tasard:" + strings.TrimPrefix(path, "/") }
 
 // entryTitle returns the title of an entry: USD · Banco Colón (digital): compra 58.30, venta 59.30.
@@ -83,7 +83,7 @@ func entryTitle(rate *engine.Rate) string {
 	return title + ": " + sidesOf(rate, "")
 }
 
-// sidesOf returns the rate's sides, each with its price and a unit.
+// sidesOf returns the sides of a rate, each as "compra" or "venta", price and unit.
 func sidesOf(rate *engine.Rate, unit string) string {
 	var sides []string
 	if !rate.Buy.IsNull() {
@@ -95,7 +95,7 @@ func sidesOf(rate *engine.Rate, unit string) string {
 	return strings.Join(sides, ", ")
 }
 
-// entryText returns the text of an entry: prices with unit, source, and the source's dates.
+// entryText returns the text of an entry: prices, the source, and the dates that the source has published.
 func entryText(rate *engine.Rate) string {
 	source := rate.SourceName
 	switch {

@@ -22,8 +22,8 @@ func (c *Config) yearHistory(year int) ([]byte, error) {
 	return c.history(noon(time.January, 1), noon(time.December, 31))
 }
 
-// history returns the history between two dates as CSV, with the fields of /v1/rates/history, oldest first. It queries
-// each day separately, because one large query would block an actor for long.
+// history returns the history from one date to another as CSV, oldest first, with the fields of /v1/rates/history. It
+// queries each day separately, because one large query would block the actor of a currency for long.
 func (c *Config) history(from, to engine.Date) ([]byte, error) {
 	rows := [][]string{{"date", "institutionId", "currency", "channel", "kind", "buy", "sell", "sourceId", "datePrecision"}}
 	for date := from; date <= to; date++ {

@@ -77,8 +77,8 @@ func csvOf(rows [][]string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// cell protects a text that a spreadsheet would take for a formula: it puts an apostrophe before it. This never affects
-// a rate, because rates are never negative.
+// cell puts an apostrophe before a text that a spreadsheet would take for a formula. Rates do not change, because rates
+// are never negative.
 func cell(text string) string {
 	if text != "" && strings.IndexByte("=+-@\t\r\n", text[0]) >= 0 {
 		return "'" + text

@@ -18,7 +18,7 @@ const (
 	notice        = "Rates are informational and may change." // a sentence of the terms of use
 )
 
-// finish adds the obligatory notices to a result.
+// finish adds the notices that every result must have.
 func (s *Server) finish(text *strings.Builder, data map[string]any) result {
 	attribution := "Source: tasard, " + s.client.BaseURL()
 	data["quoteCurrency"], data["attribution"], data["notice"] = client.QuoteCurrency, attribution, notice
@@ -40,7 +40,7 @@ type offer struct {
 	InstitutionID string          `json:"institutionId"`
 	Channel       client.Channel  `json:"channel"`
 	Kind          client.Kind     `json:"kind"`
-	Rate          client.Decimal  `json:"rate"` // the side for the operation
+	Rate          client.Decimal  `json:"rate"` // compra or venta, according to the operation
 	AmountDOP     client.Decimal  `json:"amountDop,omitempty"`
 	Compra        *client.Decimal `json:"compra"`
 	Venta         *client.Decimal `json:"venta"`
@@ -113,7 +113,7 @@ func (s *Server) offers(ctx context.Context, in *arguments, items []client.Conve
 	return s.finish(&text, data), nil
 }
 
-// row is the newest rate at the end of a day.
+// row is the last rate of a day.
 type row struct {
 	Date          string          `json:"date"`
 	InstitutionID string          `json:"institutionId"`
@@ -208,7 +208,7 @@ func (s *Server) institutions(ctx context.Context, in *arguments) (result, error
 	return s.finish(&text, map[string]any{"institutions": list}), nil
 }
 
-// hint explains an empty result: the node's data about the requested currency and institution.
+// hint explains an empty result: it says which data the node has about the requested currency and institution.
 func (s *Server) hint(ctx context.Context, in *arguments) (string, error) {
 	text := ""
 	if in.Currency == client.QuoteCurrency {

@@ -1,8 +1,8 @@
-// Package mcp serves the rates of a node to language models, with the Model Context Protocol of the official SDK. It
+// Package mcp serves the rates of a node to language models over the Model Context Protocol, with the official SDK. It
 // requests data from the node over HTTP with httpapi/client, under the same limits as other clients. Only the command
-// tasard mcp uses it.
+// tasard mcp uses this package.
 //
-//	tool               operations                                requests
+//	tool               operations of the node                    requests to the node
 //	best_rate          /v1/rates/best; with amount /v1/convert   1
 //	convert            /v1/convert                               1
 //	rate_history       /v1/rates/history                         1, or 2 if there are more rows than the limit

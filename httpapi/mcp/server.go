@@ -21,7 +21,7 @@ import (
 const (
 	messageBytesMax = 64 << 10         // size of a message from a client
 	callTimeout     = 45 * time.Second // of a tool call, with retries; MCP clients usually wait a minute
-	drainTimeout    = 30 * time.Second // maximum wait for open requests at the end of a stream
+	drainTimeout    = 30 * time.Second // maximum wait for open requests at the end of the input
 )
 
 // instructions explain the tools to the model.
@@ -91,8 +91,8 @@ func (s *Server) explain(err error) error {
 }
 
 // Serve serves one client, with one message in each line of in. It answers a malformed line with an error and
-// continues. It returns nil when in has ended and all requests are answered. If ctx ends first, it returns an error. A
-// read from standard input cannot be interrupted, so it continues in the background.
+// continues. Serve returns nil when in has ended and all requests are answered. If ctx ends first, Serve returns an
+// error; a read from in may then continue in the background, because it cannot be interrupted.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	l := &lines{ctx: ctx, in: bufio.NewReaderSize(in, messageBytesMax), out: out, answered: make(chan struct{}, 1)}
 	err := s.protocol.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(l), Writer: l, MaxLineLength: messageBytesMax})
@@ -102,16 +102,16 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// lines connects the SDK to standard input and output. It changes two behaviours of the SDK. The SDK ends a stream at
-// the first unreadable line, so lines answers such lines itself. The SDK cancels open requests at the end of the input,
-// so lines delays the end until all are answered. A script can thus send requests from a file.
+// lines connects the SDK to standard input and output, and changes two behaviours of the SDK. The SDK would stop at the
+// first unreadable line; lines answers such lines itself. The SDK would cancel open requests at the end of the input;
+// lines reports the end only when all requests are answered, so that a script can send requests from a file.
 type lines struct {
 	ctx      context.Context
 	in       *bufio.Reader
-	rest     []byte        // of the line being returned by Read
-	answered chan struct{} // one token after an answer
+	rest     []byte        // the part of the current line that Read has not returned yet
+	answered chan struct{} // gets an element after each answer, for drain
 
-	mu   sync.Mutex // held for out and open
+	mu   sync.Mutex // guards out and open
 	out  io.Writer
 	open int // requests without an answer
 }
@@ -142,7 +142,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// check returns the error code for a malformed line, or 0. It counts requests.
+// check returns the error code for a malformed line, or 0. It also counts open requests.
 func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 	switch {
 	case tooLong:
@@ -155,7 +155,7 @@ func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 	if err == nil {
 		err = json.Unmarshal(line, &sent)
 	}
-	if len(sent.ID) > 0 && sent.ID[0] != '"' && bytes.ContainsAny(sent.ID, ".eE") { // the SDK would cut it to a whole number
+	if len(sent.ID) > 0 && sent.ID[0] != '"' && bytes.ContainsAny(sent.ID, ".eE") { // the SDK would truncate the id to an integer
 		err = fmt.Errorf("the id %s is not a whole number", sent.ID)
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (l *lines) check(line []byte, tooLong bool) (code int, problem string) {
 	return 0, ""
 }
 
-// refuse answers a line without a known id.
+// refuse answers a malformed line with an error. The id of the request is unknown, so the answer has the id null.
 func (l *lines) refuse(code int, problem string) error {
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": problem}})
 	if err != nil {
@@ -197,7 +197,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// Close implements io.Closer: the caller of Serve closes its writer.
+// Close implements io.Closer. It does nothing, because the caller of Serve closes the writer.
 func (l *lines) Close() error { return nil }
 
 // drain waits until all requests are answered, drainTimeout has passed or ctx ends.

@@ -26,7 +26,7 @@ type arguments struct {
 	Limit       int
 }
 
-// parameter is a parameter of tools. rule describes a valid value, to the model before a call and in an error.
+// parameter is a parameter of tools. rule describes the valid values, in the schema and in errors.
 type parameter struct {
 	name, rule, pattern string
 }
@@ -104,7 +104,7 @@ func (t *tool) schema() map[string]any {
 	return schema
 }
 
-// parse reads the arguments of a call. Its error names every wrong parameter with its rule.
+// parse parses the arguments of a call. The error lists every invalid parameter, with the rule.
 func (t *tool) parse(raw json.RawMessage) (*arguments, error) {
 	in, given := new(arguments), map[string]any{}
 	if len(raw) == 0 {

@@ -20,15 +20,15 @@ const (
 	assetHashBytes = 8
 )
 
-// asset is a static file. Its URL contains a hash of its content, so browsers may cache it forever.
+// asset is a static file. The URL contains a hash of the content, so browsers may cache the file forever.
 type asset struct {
 	contentType string
 	body        func() *rendered.Body
 }
 
-// AddAssets serves files under /assets/ with a hash in the name: style.css becomes style.<hash>.css. It serves a file
-// with the suffix .gz unpacked and without the suffix. Call it before the first request. It panics for a missing file
-// and for two assets with the same name.
+// AddAssets serves files under /assets/ with a hash in the name: style.css becomes style.<hash>.css. A file with the
+// suffix .gz is decompressed and served without the suffix. Call AddAssets before the first request. It panics if a
+// file is missing, and if two assets have the same name.
 func (f *Frame) AddAssets(files fs.FS, names ...string) {
 	contentTypes := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	for _, file := range names {
@@ -73,7 +73,7 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 	a.body().Send(w, r.Request, http.StatusOK)
 }
 
-// gunzip unpacks an embedded file. It panics if the file is not compressed with gzip.
+// gunzip decompresses an embedded file. It panics if the file is not compressed with gzip.
 func gunzip(compressed []byte) []byte {
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Dimensions of a chart in its SVG viewBox. Coordinates are integers, so that rates are never converted to floats.
+// Dimensions of a chart, in units of the SVG viewBox. Coordinates are integers, so that no rate is converted to a
+// float.
 const (
 	chartWidth    = 4000
 	chartHeight   = 2200
@@ -24,12 +25,12 @@ const (
 	chartRight    = 3960
 	chartTop      = 160
 	chartBottom   = 1880
-	chartBandY    = 70      // y of a band's values
-	chartLabelY   = 2100    // y of the labels of dates
+	chartBandY    = 70      // y of the text of a band (see bands)
+	chartLabelY   = 2100    // y of the dates
 	chartTicks    = 4       // approximate number of grid lines
-	chartUnitsMax = 1 << 61 // largest value, 23 thousand million DOP; the arithmetic would overflow with larger values
-	chartBandsMax = 60      // maximum number of bands with values; a year has one a week
-	chartGapDays  = 7       // a longer gap breaks the line; weekends and holidays are shorter
+	chartUnitsMax = 1 << 61 // largest value, 23 thousand million DOP; larger values would overflow in calculations
+	chartBandsMax = 60      // maximum number of bands; for a year, a band is a week
+	chartGapDays  = 7       // days without values that break the line; more than weekends and holidays
 )
 
 type chartPoint struct {
@@ -59,7 +60,7 @@ type scale struct {
 	from, to  engine.Date
 }
 
-// newScale returns the scale of a chart. It returns false without any point, or if a value exceeds chartUnitsMax.
+// newScale returns the scale of a chart. It returns false if there is no point, or if a value exceeds chartUnitsMax.
 func newScale(from, to engine.Date, lines []series) (scale, bool) {
 	s := scale{low: math.MaxInt64, high: -1, from: from, to: to}
 	for _, line := range lines {
@@ -82,8 +83,8 @@ func newScale(from, to engine.Date, lines []series) (scale, bool) {
 	return s, true
 }
 
-// chart returns an SVG of lines over a range of dates, with a legend, or nil if there is nothing to draw. title is the
-// key of the title's text.
+// chart returns an SVG of lines over a range of dates, with a legend, or nil if no line has points. title is the key of
+// a text.
 func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) Node {
 	lines = slices.DeleteFunc(lines, func(line series) bool { return len(line.points) == 0 })
 	s, ok := newScale(from, to, lines)
@@ -119,8 +120,8 @@ func (l *Localizer) chart(title string, from, to engine.Date, lines ...series) N
 		Ul(Class("legend"), legend))
 }
 
-// bands divides the horizontal axis. CSS shows the values of a band's newest date while the mouse is on the band or the
-// band has the focus (after a tap). Every line must have points.
+// bands divides the chart into vertical bands, each with the values of its newest date as text. CSS shows the text
+// while the mouse is on the band or the band has the focus (after a tap). Every line must have points.
 func (l *Localizer) bands(s scale, lines []series) Node {
 	days := int(s.to-s.from) + 1
 	daysOfBand := (days + chartBandsMax - 1) / chartBandsMax
@@ -145,8 +146,8 @@ func (l *Localizer) bands(s scale, lines []series) Node {
 
 func intAttr(name string, value int) Node { return Attr(name, strconv.Itoa(value)) }
 
-// niceStep returns the distance between grid lines: 1, 2 or 5 times a power of ten, so that a span of values has about
-// chartTicks lines. For an empty span it is 0.10.
+// niceStep returns the distance between grid lines so that a span of values has about chartTicks lines. The distance is
+// 1, 2 or 5 times a power of ten; for an empty span it is 0.10 DOP.
 func niceStep(span int64) int64 {
 	if span == 0 {
 		return unitsPerDOP / 10
@@ -161,7 +162,7 @@ func niceStep(span int64) int64 {
 	}
 }
 
-// tickLabel formats a value with the decimals of step (the distance between grid lines), but at least two.
+// tickLabel formats a value with as many decimals as step has, but at least two.
 func tickLabel(value, step int64) string {
 	places := 8
 	for places > 2 && step%10 == 0 {
@@ -170,7 +171,7 @@ func tickLabel(value, step int64) string {
 	return big.NewRat(value, unitsPerDOP).FloatString(places)
 }
 
-// dateText formats a date. It includes the year if the axis spans two.
+// dateText formats a date, with the year if the range of dates is in two years.
 func (s scale) dateText(l *Localizer, date engine.Date) string {
 	if s.from.String()[:4] == s.to.String()[:4] {
 		return l.ShortDate(date)
@@ -180,7 +181,7 @@ func (s scale) dateText(l *Localizer, date engine.Date) string {
 
 func (s scale) y(value int64) int {
 	span, distance := s.high-s.low, s.high-value
-	for span > math.MaxInt32 { // otherwise the product below could overflow
+	for span > math.MaxInt32 { // prevents an overflow of the product below
 		span, distance = span/10, distance/10
 	}
 	return chartTop + int(distance*(chartBottom-chartTop)/span)
@@ -200,7 +201,7 @@ func (s scale) path(points []chartPoint) string {
 	for _, point := range points {
 		command, dot := "L", ""
 		if previous == 0 || point.date-previous > chartGapDays {
-			command, dot = "M", "h1" // a line of one unit makes a single point visible
+			command, dot = "M", "h1" // h1, a line of one unit, makes a single point visible
 		}
 		fmt.Fprintf(&path, "%s%d %d%s", command, s.x(point.date), s.y(point.value.Units()), dot)
 		previous = point.date
@@ -208,7 +209,7 @@ func (s scale) path(points []chartPoint) string {
 	return path.String()
 }
 
-// spark returns a small line of the best values of a side, without labels, or nil if there are fewer than two.
+// spark returns a sparkline of the best values of a side, or nil for fewer than two values.
 func spark(days []marketDay, sideOf func(*marketDay) *sideSummary) Node {
 	var line series
 	for i := range days {

@@ -1,11 +1,17 @@
-// Package pages serves the public HTML pages: rates, institutions and terms. Pages of other packages use its type
-// Frame. Pages are rendered on the server with gomponents and work without JavaScript. They load nothing from other
-// sites.
+// Package pages serves the public HTML pages: rates, institutions and terms of use. Pages are rendered on the server
+// with gomponents, a library of Go functions for HTML, and work without JavaScript. They load nothing from other sites.
 //
 //	request → limit of the client address → cache → engine.Service → Document → Frame → HTML
 //
-// The pages use the Dominican words for the two sides of a rate: compra is the price at which an institution buys, and
-// venta the price at which it sells.
+// Terms:
+//
+//	compra:          the price at which an institution buys a currency; a visitor gets it for selling
+//	venta:           the price at which an institution sells a currency; a visitor pays it for buying
+//	side:            one of the two prices of a rate
+//	operation:       what the visitor wants to do: engine.Buy (at venta) or engine.Sell (at compra)
+//	reference rate:  a rate published by the central bank, not an offer
+//	Frame:           the common part of all pages, also for pages of other packages
+//	card:            a small page with a currency's best rates, for frames (iframe) of other sites
 //
 // # Pages in other packages
 //
@@ -20,33 +26,32 @@
 //	})
 //
 // WriteCached is for pages that are the same for every visitor, Write for all others. gomponents escapes texts and
-// attributes. Use Raw only for content of the program itself, and External for links from data. A body begins with its
-// only h1, and every field has a label.
+// attributes. Use Raw only for texts in the program, and External for links in data. A body begins with its only h1,
+// and every input field has a label.
 //
 // # Languages
 //
-// An English page has the Spanish page's path after /en. Every page links to itself in the other language; the header
-// Accept-Language changes nothing.
+// The path of an English page is /en and the path of the Spanish page. Every page links to itself in the other
+// language. The header Accept-Language is ignored.
 //
 // # Cost
 //
-// Pages are cached for the rest of the second, and past days for five minutes. Concurrent requests for the same page
-// render it once. A client address may send PerMinuteDefault requests a minute.
+// Pages are cached for the rest of the second, and the history of past days for five minutes. Concurrent requests for
+// the same page render it once. A client address may send PerMinuteDefault requests a minute.
 //
 // # Behavior
 //
-//   - Unknown query parameters are ignored. For an invalid value the page has status 400, shows the problem next to the
-//     field, and uses the default.
+//   - Unknown query parameters are ignored. After an invalid value the page has status 400, shows the problem next to
+//     the field, and uses the default.
 //   - An amount may have commas between thousands (1,250.50) or a decimal comma (250,50).
 //   - With operation=pesos the amount is in pesos. It is divided by the price and rounded down to cents.
-//   - The best, median and reference rates of a day come from the history of that day, over all channels. The median of
-//     an even number of values is the mean of the middle two, rounded half up to four decimals.
+//   - The best, median and reference rates of a day are those of the day's history, over all channels.
 //
 // # Where to start reading
 //
 //	pages.go                         Config and routes
 //	request.go, frame.go, layout.go  how a request becomes a page
 //	home.go, rates.go, history.go    pages with rates
-//	share.go                         what other sites show of the pages
+//	share.go                         cards, pictures and links for other sites
 //	testdata/golden                  every page; go test -run Golden -update rewrites them
 package pages

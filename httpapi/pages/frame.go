@@ -13,8 +13,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// Policy is the default Content-Security-Policy. It allows only scripts, styles and images of this site, and no inline
-// ones.
+// Policy is the default Content-Security-Policy. It allows only scripts, styles and images from files of this site.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -38,7 +37,7 @@ func newFrame(config Config) *Frame {
 	return f
 }
 
-// Folder returns a folder of the embedded files of a package. It panics if there is none.
+// Folder returns a folder of embedded files. It panics if there is no such folder.
 func Folder(files fs.FS, folder string) fs.FS {
 	subFS, err := fs.Sub(files, folder)
 	if err != nil {
@@ -51,17 +50,17 @@ func (f *Frame) register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 }
 
-// renderedPage is a page as it is sent. It is immutable.
+// renderedPage is a page ready to be sent. It is immutable.
 type renderedPage struct {
 	status int
 	policy string
 	body   *rendered.Body
 }
 
-// Limits of the cached pages: their number, and their uncompressed size in bytes.
+// Limits of the page cache.
 const (
 	cachedPagesMax = 512
-	cachedBytesMax = 16 << 20
+	cachedBytesMax = 16 << 20 // without compression
 )
 
 // cacheKey identifies a cached page.
@@ -83,9 +82,9 @@ func (f *Frame) Write(w http.ResponseWriter, r *Request, doc *Document) {
 	_, _ = w.Write(page.body.Plain()) // httpapi keeps it until it is sent
 }
 
-// WriteCached sends a page that is the same for every visitor with the same language and query. If it is not cached,
-// build makes it. The cache keeps it for the rest of the current second, or until Document.Until if that is later. The
-// caller must normalize the query, so that clients can't fill the cache with variants of one page.
+// WriteCached sends a page that is the same for all visitors with the same language and query. If the page is not
+// cached, WriteCached calls build, and caches the result for the rest of the current second, or until Document.Until if
+// that is later. The caller must normalize the query, so that clients can't fill the cache with variants of one page.
 func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, build func() (*Document, error)) {
 	page, err := f.cached(r, cacheKey{r.Language, r.Page, query}, func() (*renderedPage, time.Time, error) {
 		doc, err := build()
@@ -106,7 +105,8 @@ func (f *Frame) WriteCached(w http.ResponseWriter, r *Request, query string, bui
 	page.body.Send(w, r.Request, page.status)
 }
 
-// cached returns the cached page of a key. If it is missing or expired, render returns a new one and its expiry.
+// cached returns the cached page for a key. If the page is missing or expired, cached calls render, which returns a new
+// page and its expiry.
 func (f *Frame) cached(r *Request, key cacheKey, render func() (*renderedPage, time.Time, error)) (*renderedPage, error) {
 	return f.cache.Get(key, r.Now, func(*renderedPage) (kept rendered.Kept[*renderedPage], err error) {
 		if kept.Value, kept.Until, err = render(); err == nil {

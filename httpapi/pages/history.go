@@ -12,16 +12,16 @@ import (
 
 const (
 	historyDaysMax    = engine.HistoryRangeDaysMax
-	pastCacheDuration = 5 * time.Minute // pages show a change of a past day with this delay
-	historyCacheMax   = 64              // largest number of currencies in the cache, about 50 KiB each
-	queryPagesMax     = 20              // maximum number of result pages for one query; a year of one rate needs two
+	pastCacheDuration = 5 * time.Minute // cache lifetime of past days
+	historyCacheMax   = 64              // maximum number of cached currencies, about 50 KiB each
+	queryPagesMax     = 20              // maximum number of result pages for one query; a year of one rate has two
 	unitsPerDOP       = 100_000_000     // units of engine.Decimal in one DOP (Dominican peso)
 )
 
-// sideSummary summarizes one side (venta or compra) of all rates of a currency on one day. Missing values are null.
+// sideSummary summarizes one side (compra or venta) of all rates of a currency on one day. Missing values are null.
 type sideSummary struct{ Best, Worst, Median, Reference engine.Decimal }
 
-// marketDay summarizes the rates of a currency on one day. Institutions sell at the price venta and buy at compra.
+// marketDay summarizes the rates of a currency on one day.
 type marketDay struct {
 	Date   engine.Date
 	Venta  sideSummary // the best price is the lowest
@@ -55,7 +55,7 @@ func summarizeDay(date engine.Date, rows []engine.HistoryEntry) marketDay {
 }
 
 // median returns the median of sorted values. For an even number of values it is the mean of the middle two, rounded
-// half up to four decimals; two equal values are not rounded.
+// half up to four decimals unless both are equal.
 func median(sorted []engine.Decimal) engine.Decimal {
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 || sorted[middle-1].Compare(sorted[middle]) == 0 {
@@ -77,18 +77,18 @@ func historyRows(service engine.Service, q engine.HistoryQuery) ([]engine.Histor
 	})
 }
 
-// historyCache caches the summaries of a currency's past days, without the current day. It reads a year with a small
-// query for each day, because one large query would block the currency's actor for long.
+// historyCache caches the summaries of the days before today, by currency. It reads a year with a small query for each
+// day, because one large query would block the actor that owns the currency for long.
 type historyCache struct {
 	service engine.Service
-	past    *rendered.Cache[string, []marketDay] // by currency: the summaries up to yesterday
+	past    *rendered.Cache[string, []marketDay] // by currency code
 }
 
 func newHistoryCache(service engine.Service) historyCache {
 	return historyCache{service, rendered.NewCache[string, []marketDay](historyCacheMax, 0)}
 }
 
-// market returns the summaries of today and the last historyDaysMax days of a currency. It omits days without rates.
+// market returns the summaries of today and the historyDaysMax days before, except days without rates.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	today := engine.DateOf(now)
 	past, err := c.past.Get(currency, now, func([]marketDay) (kept rendered.Kept[[]marketDay], err error) {
@@ -113,13 +113,13 @@ func (c *historyCache) market(currency string, now time.Time) ([]marketDay, erro
 	return appendDay(slices.Clip(past), day), nil
 }
 
-// closes are the last values of a day, by institution and channel.
+// closes contains closing rates: the last values of a day, by institution and channel.
 type closes struct {
 	date   engine.Date
 	values map[string]engine.HistoryEntry
 }
 
-// closesOf returns the commercial values of a currency on a day. The day may be 0, a day without values.
+// closesOf returns the closing commercial rates of a currency on a day. For day 0 it returns no rates.
 func closesOf(service engine.Service, currency string, date engine.Date) (closes, error) {
 	c := closes{date, map[string]engine.HistoryEntry{}}
 	if date == 0 {
@@ -132,7 +132,7 @@ func closesOf(service engine.Service, currency string, date engine.Date) (closes
 	return c, err
 }
 
-// of returns the side of a rate on the day, or null.
+// of returns the closing value of the rate's side for an operation, or null.
 func (c closes) of(rate *engine.Rate, operation engine.Operation) engine.Decimal {
 	row := c.values[rate.InstitutionID+"/"+string(rate.Channel)]
 	if operation == engine.Sell {
@@ -146,7 +146,7 @@ func (c *historyCache) day(currency string, date engine.Date) (marketDay, error)
 	return summarizeDay(date, rows), err
 }
 
-// appendDay appends the summary of a day. It skips a summary without values.
+// appendDay appends the summary of a day, unless the summary has no values.
 func appendDay(days []marketDay, day marketDay) []marketDay {
 	if day == (marketDay{Date: day.Date}) {
 		return days
@@ -154,7 +154,7 @@ func appendDay(days []marketDay, day marketDay) []marketDay {
 	return append(days, day)
 }
 
-// previousDay returns the newest of the days before today, or a day without values.
+// previousDay returns the newest of days before today, or a zero marketDay.
 func previousDay(days []marketDay, today engine.Date) marketDay {
 	for _, day := range slices.Backward(days) {
 		if day.Date < today {

@@ -107,8 +107,8 @@ func (p *Pages) currencyTabs(q pageQuery, l *Localizer) (Node, error) {
 	})), nil
 }
 
-// summaryCard returns a currency's best rates with their change since the day before, today's range, a line of 30 days,
-// and more below.
+// summaryCard returns the best rates of a currency, each with the change since the previous day, today's range and a
+// line of 30 days. more is shown below.
 func (l *Localizer) summaryCard(best bestRates, days []marketDay, more Node) Node {
 	return Section(Class("card"), Aria("label", l.Str("glance.label")), Dl(
 		l.bestRate("glance.compra", best[engine.Sell], engine.Sell, days, compraOf), l.bestRate("glance.venta", best[engine.Buy], engine.Buy, days, ventaOf)), more)
@@ -135,7 +135,8 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 
-// change returns the difference between a value and an earlier day's, with that day, or nil if one is missing.
+// change returns the difference between a value and the value of an earlier day, with the day, or nil if a value is
+// missing.
 func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
@@ -143,7 +144,7 @@ func (l *Localizer) change(value, before engine.Decimal, day engine.Date) Node {
 	return Span(Class("change"), l.difference(value, before), Text(" "), l.T("change.since", l.ShortDate(day)))
 }
 
-// rowChange is change without the day, for a row of a list.
+// rowChange is change without the day, for a row of a table.
 func (l *Localizer) rowChange(value, before engine.Decimal) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
@@ -204,8 +205,8 @@ func (l *Localizer) problems(q pageQuery, names ...string) Node {
 	})
 }
 
-// nameOf returns the name of a currency. The catalogue's names are Spanish. English names come from the translations,
-// which lack added currencies.
+// nameOf returns the name of a currency. The catalogue has Spanish names; English names are texts of this package. A
+// currency added by the operator has no English name.
 func (p *Pages) nameOf(l *Localizer, code string) string {
 	if name := l.Str("currency." + code); name != "" && l.Language == English {
 		return name

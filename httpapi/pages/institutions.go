@@ -100,12 +100,12 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	if len(rates) == 0 {
 		return Section(ID("rates"), heading, P(Class("empty"), l.T("institution.none")))
 	}
-	// Visitors' words do not apply to reference rates, because these are not offers.
+	// The column headings explain the sides for visitors only if there is an offer; reference rates are not offers.
 	offers := slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.Kind == engine.Commercial })
 	column := func(key string) Node {
 		return Th(Scope("col"), Class("number"), l.T(key), If(offers, Small(l.T(key+".who"))))
 	}
-	decimals := 2 // the same in all rows, to align their points; the central bank gives four
+	decimals := 2 // the same in all rows, to align the decimal points; the central bank publishes four
 	for _, rate := range rates {
 		for _, side := range []engine.Decimal{rate.Buy, rate.Sell} {
 			_, fraction, _ := strings.Cut(sideOrDash(side), ".")
@@ -114,7 +114,7 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 	}
 	effective := rates[0].EffectiveDate
 	if slices.ContainsFunc(rates, func(rate *engine.Rate) bool { return rate.EffectiveDate != effective }) {
-		effective = 0 // the rows say it
+		effective = 0 // the dates differ, so each row shows its own
 	}
 	return Section(ID("rates"), heading, l.asOf(rates, If(effective != 0, Group{Text(" · "), l.T("provenance.effective", l.Date(effective))})), Table(Class("rates"), Caption(Class("quiet"), l.T("institution.rates")),
 		THead(Tr(l.column("form.currency"), column("rates.compra"), column("rates.venta"))),
@@ -127,8 +127,8 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 		}))))
 }
 
-// institutionHistory returns the history of the query's rate. Without a currency in the query, it uses the default
-// currency, or else the institution's first.
+// institutionHistory returns the history of the rate in the query. Without a currency in the query, it uses the default
+// currency or, if the institution has no rate of that, the institution's first currency.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
 	currencies := codesOf(detail.Rates)
 	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {

@@ -31,7 +31,7 @@ func (l Language) Other() Language {
 	return Spanish
 }
 
-// Path returns the path of a page in this language. page is the path of the Spanish page.
+// Path returns the path of a page in this language. page is the path of the page in Spanish.
 func (l Language) Path(page string) string {
 	switch {
 	case l == Spanish:
@@ -42,7 +42,7 @@ func (l Language) Path(page string) string {
 	return englishRoot + page
 }
 
-// splitPath is the inverse of Path: it returns the language of a path, and the path of the Spanish page.
+// splitPath is the inverse of Path: it returns the language of a path, and the path of the page in Spanish.
 func splitPath(path string) (Language, string) {
 	page, isEnglish := strings.CutPrefix(path, englishRoot)
 	switch {

@@ -18,14 +18,14 @@ const (
 	limitAddressesMax = 1 << 14 // maximum number of stored addresses
 )
 
-// limiter has a token bucket for each address. Beyond the maximum number, the cache drops the least recently used
-// buckets.
+// limiter limits requests with a token bucket for each client. Above limitAddressesMax, the cache drops the least
+// recently used buckets.
 type limiter struct {
 	refill time.Duration // time until the bucket has one more token
 	burst  int64         // tokens in a full bucket
 
 	mu     sync.Mutex
-	fullAt *rendered.Cache[netip.Prefix, *int64] // time at which the bucket is full again: Unix time in nanoseconds
+	fullAt *rendered.Cache[netip.Prefix, *int64] // when the bucket will be full: Unix time in nanoseconds
 }
 
 func newLimiter(perMinute int) *limiter {
@@ -35,12 +35,12 @@ func newLimiter(perMinute int) *limiter {
 	}
 }
 
-// admit takes a token from the bucket of an address. For an empty bucket, it returns false and the time until the next
-// token.
+// admit takes a token from the bucket of an address. If the bucket is empty, admit returns the time until the next
+// token, and false.
 func (l *limiter) admit(addr netip.Addr, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fullAt, _ := l.fullAt.Get(account.ClientPrefix(addr), now, func(last *int64) (rendered.Kept[*int64], error) { // it has no errors
+	fullAt, _ := l.fullAt.Get(account.ClientPrefix(addr), now, func(last *int64) (rendered.Kept[*int64], error) { // never returns an error
 		return rendered.Kept[*int64]{Value: cmp.Or(last, new(int64)), Until: now.Add(time.Hour)}, nil
 	})
 	nowNano := now.UnixNano()

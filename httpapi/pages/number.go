@@ -30,8 +30,8 @@ var (
 	decimalCommaPattern = regexp.MustCompile(`^[0-9]+,[0-9]{1,2}$`)
 )
 
-// ungrouped removes the commas between thousands. A single comma before one or two final digits is a decimal comma, as
-// in 250,50. If a comma is anywhere else, ungrouped returns the text unchanged.
+// ungrouped removes the commas between thousands. It replaces a decimal comma (a single comma before one or two final
+// digits, as in 250,50) by a point. If a comma is anywhere else, ungrouped returns the text unchanged.
 func ungrouped(text string) string {
 	switch {
 	case groupedPattern.MatchString(text):

@@ -15,9 +15,9 @@ import (
 const (
 	currencyDefault   = "USD"
 	periodDefault     = 30
-	amountTextMax     = 24 // maximum length of an amount in characters; a valid one with commas has at most 18
+	amountTextMax     = 24 // maximum length of an amount in characters; valid amounts with commas have at most 18
 	parameterCurrency = "currency"
-	operationPesos    = "pesos" // to buy, with an amount in pesos
+	operationPesos    = "pesos" // the operation buy, with an amount in pesos
 )
 
 // periods returns the possible lengths of a chart, in days.
@@ -38,8 +38,8 @@ type pageQuery struct {
 // parameter is a parameter of the URL query.
 type parameter struct {
 	name  string
-	parse func(q *pageQuery, text string, catalogue *engine.Catalogue) bool // returns false if the text is invalid
-	text  func(q *pageQuery) string                                         // the text in a normalized query
+	parse func(q *pageQuery, text string, catalogue *engine.Catalogue) bool // stores the value; false if text is invalid
+	text  func(q *pageQuery) string                                         // the value in a normalized query
 }
 
 // parameters returns the parameters of pages with rates.
@@ -75,7 +75,7 @@ func set[T any](dst *T, value T, ok bool) bool {
 	return ok
 }
 
-// newPageQuery returns a query with defaults for all parameters except the currency.
+// newPageQuery returns a query with a currency and the defaults of all other parameters.
 func newPageQuery(currency string) pageQuery {
 	return pageQuery{Currency: currency, Operation: engine.Buy, Days: periodDefault}
 }
@@ -108,8 +108,8 @@ func (q *pageQuery) operation() string {
 	return string(q.Operation)
 }
 
-// values returns the normalized URL query, without parameters at their defaults. It includes an invalid amount, so that
-// the page in the other language shows it too.
+// values returns the normalized URL query, without default values. It includes even an invalid amount, so that the page
+// in the other language shows the amount too.
 func (q pageQuery) values() url.Values {
 	values, defaults := url.Values{}, newPageQuery(currencyDefault)
 	for _, p := range parameters() {
@@ -125,7 +125,7 @@ func addressQuery(currency string) string {
 	return newPageQuery(currency).values().Encode()
 }
 
-// cacheKey returns the query's part of the page's cache key: the normalized query and the names of invalid parameters.
+// cacheKey returns the argument query of WriteCached: the normalized query and the names of invalid parameters.
 func (q pageQuery) cacheKey() string {
 	values := q.values()
 	for name := range q.Problems {
@@ -135,8 +135,8 @@ func (q pageQuery) cacheKey() string {
 	return values.Encode()
 }
 
-// pills returns links to the history on the same page, one for each value of a parameter. set sets the parameter in a
-// query; text returns a link's text.
+// pills returns a row of links to the history on the same page, one for each value of a parameter. set sets the
+// parameter in a query, and text returns the text of a link.
 func pills[T comparable](page string, q pageQuery, label string, values []T, current T, set func(*pageQuery, T), text func(T) string) Node {
 	return Nav(Class("pills"), Aria("label", label), Map(values, func(value T) Node {
 		target := q

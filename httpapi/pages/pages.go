@@ -24,12 +24,12 @@ type Config struct {
 	// PublicURL is the origin of the site, such as https://tasas.example.do. Absolute links and examples begin with it.
 	// If it is "", links are relative.
 	PublicURL string
-	Secure    bool         // browsers use https; New sets it if PublicURL is https
+	Secure    bool         // browsers use https; New sets Secure if PublicURL is https
 	Logger    *slog.Logger // nil means no log
-	Demo      bool         // every page says that the rates are simulated
+	Demo      bool         // the rates are simulated, and every page says so
 	Contact   string       // e-mail address or URL of the operator; "" means none
-	// Collection returns the next fetch time of the sources, and the ids of the sources that could not be read. The
-	// time is zero on a node that reads none. The function may be nil.
+	// Collection returns the time of the next fetch from the sources, or zero if the node reads no sources, and the ids
+	// of the sources that could not be read. It may be nil.
 	Collection func() (next time.Time, failed []string)
 	PerMinute  int // limit of requests per minute of a client address; 0 means PerMinuteDefault
 }
@@ -75,8 +75,8 @@ func (p *Pages) Register(mux *http.ServeMux) {
 	f.handle(mux, http.MethodGet, "/favicon.ico", p.showIcon)
 }
 
-// registerShort adds short paths: /usd for a currency's rates, /popular for an institution. Other pages and currencies
-// take precedence.
+// registerShort adds short paths: /usd for a currency's rates, /popular for an institution. If a path is already in
+// use, registerShort skips the name.
 func (p *Pages) registerShort(mux *http.ServeMux) {
 	add := func(name, page, query string) {
 		path := "/" + url.PathEscape(name)
@@ -101,7 +101,7 @@ func (p *Pages) registerShort(mux *http.ServeMux) {
 	}
 }
 
-// ownNames returns the first path segments of the rest of the site. No institution gets one of them as its short path.
+// ownNames returns first path segments used by the rest of the site, which cannot be short paths.
 func ownNames() []string {
 	return []string{"v1", "en", "account", "docs", "data", "feeds", "assets", "embed", "share"}
 }

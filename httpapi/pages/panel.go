@@ -14,8 +14,8 @@ func historyRow(date engine.Date, values ...engine.Decimal) Node {
 	return Tr(Th(Scope("row"), Text(date.String())), Map(values, func(value engine.Decimal) Node { return Td(Text(sideOrDash(value))) }))
 }
 
-// marketHistory returns the history of a currency: best, median and reference rate, each of compra (institutions buy)
-// and venta (institutions sell). The chart of the visitor's side comes first; a phone shows only this one.
+// marketHistory returns the history of a currency: best, median and reference rate, each for compra and venta. The
+// chart for the visitor's operation comes first, because a phone shows only the first.
 func marketHistory(l *Localizer, q pageQuery, days []marketDay) Node {
 	today := engine.DateOf(l.now)
 	from := today.AddDays(1 - q.Days)

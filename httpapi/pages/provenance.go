@@ -9,7 +9,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// sourceName returns the name of a rate's source, and the source copied by it.
+// sourceName returns the name of a rate's source. If the source republishes rates of another, it adds the other's name.
 func (l *Localizer) sourceName(rate *engine.Rate) string {
 	switch {
 	case rate.Manual:
@@ -20,8 +20,8 @@ func (l *Localizer) sourceName(rate *engine.Rate) string {
 	return rate.SourceName + " (" + l.Str("source.via", rate.UpstreamSource) + ")"
 }
 
-// provenanceBehind returns a summary. A click on it shows more, and the origin of the rate: its source, the time of
-// reading, and the source's text.
+// provenanceBehind returns a summary. A click on the summary shows more and the origin of the rate: the source, the
+// times of reading, and the values as published.
 func (l *Localizer) provenanceBehind(rate *engine.Rate, summary, more Node) Node {
 	expires := "provenance.expires"
 	if rate.Stale {
@@ -42,7 +42,7 @@ func (l *Localizer) provenanceBehind(rate *engine.Rate, summary, more Node) Node
 			entry(expires, l.Time(rate.ExpiresAt))))
 }
 
-// said returns one side of a rate as written by its source.
+// said returns one side of a rate as the source has published it.
 func said(side engine.Decimal) string {
 	if side.IsNull() {
 		return noValue
@@ -50,7 +50,7 @@ func said(side engine.Decimal) string {
 	return side.String()
 }
 
-// statedDates returns the source's dates for a rate.
+// statedDates returns the dates that the source has published for a rate.
 func (l *Localizer) statedDates(rate *engine.Rate) Node {
 	var dates Group
 	if !rate.EffectiveDate.IsZero() {

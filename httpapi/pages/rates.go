@@ -13,11 +13,10 @@ import (
 
 const noValue = "—"
 
-// sideOrDash formats one side of a rate (compra or venta) with at least two decimals. For a missing side it returns a
-// dash.
+// sideOrDash formats one side of a rate (compra or venta) with at least two decimals, or returns a dash if it is null.
 func sideOrDash(side engine.Decimal) string { return padded(side, 2) }
 
-// padded is sideOrDash with another minimum of decimals.
+// padded is sideOrDash with another minimum number of decimals.
 func padded(side engine.Decimal, decimals int) string {
 	if side.IsNull() {
 		return noValue
@@ -42,8 +41,8 @@ func (l *Localizer) institution(rate *engine.Rate) Node {
 	return A(l.Href("/institutions/"+rate.InstitutionID), Text(rate.InstitutionName))
 }
 
-// amountAt converts the amount of the query like /v1/convert, and adds commas. An amount of pesos is divided by the
-// price, rounded down to cents. It returns "" without an amount.
+// amountAt converts the amount of the query as /v1/convert does, and adds commas between thousands. An amount in pesos
+// is divided by the price and rounded down to cents. Without an amount, amountAt returns "".
 func amountAt(q pageQuery, rate *engine.Rate) string {
 	price := rate.Side(q.Operation)
 	switch {
@@ -61,7 +60,7 @@ func amountAt(q pageQuery, rate *engine.Rate) string {
 	return grouped(engine.Conversion{Quote: rate, Operation: q.Operation, Amount: q.Amount}.AmountDOP())
 }
 
-// unit returns the sign before a converted amount: pesos or, for a visitor with pesos, the currency.
+// unit returns the currency sign before a converted amount: pesos, or the currency if the query's amount is in pesos.
 func (q pageQuery) unit() Node {
 	if q.Pesos {
 		return Raw(q.Currency + "&nbsp;")
@@ -83,20 +82,20 @@ func result(q pageQuery, ranked []*engine.Rate, l *Localizer) Node {
 	}
 }
 
-// total returns the amount in pesos at a rate. convert.js recalculates it after a change of the amount. The attribute
-// data-total is the price, not the total, in units of engine.Decimal.
+// total returns the amount converted at a rate. After a change of the amount, convert.js recalculates the result from
+// the attribute data-total, which is the price in units of engine.Decimal.
 func total(q pageQuery, rate *engine.Rate) Node {
 	return Span(Data("total", strconv.FormatInt(rate.Side(q.Operation).Units(), 10)), Text(amountAt(q, rate)))
 }
 
-// Numbers of rates shown before a click on the rest. Rows with a converted amount are higher.
+// Numbers of rates shown before a click. Rows with a converted amount are higher, so fewer are shown.
 const (
 	rowsShown           = 8
 	rowsShownWithAmount = 5
 )
 
-// rankingTable returns the table of ranked rates, best first, with the time of their check. A click shows the rates
-// after the first ones.
+// rankingTable returns the table of ranked rates, best first, with the time of the last check. The later rates are
+// shown after a click.
 func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], before closes, l *Localizer) Node {
 	if len(ranking.Items) == 0 {
 		return P(Class("empty"), l.T("rates.empty", q.Currency))
@@ -138,7 +137,7 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], before closes
 	}
 }
 
-// asOf returns when rates were last checked, the number of their sources, and more. There must be at least one rate.
+// asOf returns the time of the last check of rates, the number of sources, and more. There must be at least one rate.
 func (l *Localizer) asOf(rates []*engine.Rate, more Node) Node {
 	sources, newest := map[string]bool{}, rates[0].LastCheckedAt
 	for _, rate := range rates {
@@ -155,12 +154,12 @@ func (l *Localizer) asOf(rates []*engine.Rate, more Node) Node {
 		Text(" · "+l.Count("rates.sources", len(sources))), more)
 }
 
-// named returns the name of a rate's institution, with tags. A click on it shows the rate's origin.
+// named returns the name of a rate's institution, with tags. A click on the name shows the origin of the rate.
 func (l *Localizer) named(rate *engine.Rate, tags ...Node) Node {
 	return l.provenanceBehind(rate, Group{Span(Class("who"), Text(rate.InstitutionName)), l.channel(rate), Group(tags)}, P(l.institution(rate)))
 }
 
-// unrankedTable returns the table of rates that are not ranked: they are stale or lack the side for the operation.
+// unrankedTable returns the table of rates without a rank: they are stale, or have no value for the operation.
 func unrankedTable(q pageQuery, rates []*engine.Rate, l *Localizer) Node {
 	var rows Group
 	for _, rate := range rates {

@@ -21,7 +21,7 @@ import (
 type Request struct {
 	*http.Request
 	Language Language
-	Page     string     // escaped path of the Spanish page, also for an English one: /docs for /en/docs
+	Page     string     // escaped path of the page in Spanish, such as /docs for /en/docs
 	Address  netip.Addr // address of the client
 	ID       string     // X-Request-Id of the response
 	Now      time.Time
@@ -31,8 +31,8 @@ type Request struct {
 // Fail.
 type Handler func(w http.ResponseWriter, r *Request)
 
-// Handle registers a handler for a page in both languages, such as /docs and /en/docs. The path may have wildcards of
-// http.ServeMux. Only the path "/" may end with a slash.
+// Handle registers a handler for a page in both languages, such as /docs and /en/docs. The path may contain wildcards
+// of http.ServeMux. Only the path "/" may end with a slash.
 func (f *Frame) Handle(mux *http.ServeMux, method, path string, handler Handler) {
 	for _, language := range Languages() {
 		route := language.Path(path)
@@ -53,8 +53,8 @@ func (f *Frame) PublicURL() string { return f.config.PublicURL }
 // Secure reports whether a request came over https, or browsers always use https.
 func (f *Frame) Secure(r *http.Request) bool { return f.config.Secure || r.TLS != nil }
 
-// hostPattern matches a host with an optional port. It allows no characters with a meaning in a shell, because readers
-// copy the host into commands.
+// hostPattern matches a host with an optional port. It allows no characters that are special in a shell, because
+// readers copy commands with the host.
 var hostPattern = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z.-]{1,253})(:[0-9]{1,5})?$`)
 
 // ServiceURL returns the origin of the site for examples: PublicURL, or else the request's host.
@@ -72,7 +72,7 @@ func (f *Frame) ServiceURL(r *Request) string {
 	return scheme + host
 }
 
-// NotFoundHandler returns a handler for the 404 page. It redirects some pages' paths with a final slash.
+// NotFoundHandler returns a handler for the 404 page. It redirects a few known paths with a final slash.
 func (f *Frame) NotFoundHandler() http.Handler {
 	return f.limited(func(w http.ResponseWriter, r *Request) {
 		switch r.URL.Path {
@@ -102,8 +102,8 @@ func (f *Frame) limited(handler Handler) http.Handler {
 	})
 }
 
-// Admit counts a request for its client, like a request for a page. false means that the client is at the limit and
-// must wait.
+// Admit counts a request against the page limit of the client. If the client is at the limit, Admit returns how long
+// the client must wait, and false.
 func (f *Frame) Admit(httpReq *http.Request) (wait time.Duration, ok bool) {
 	r := f.request(httpReq)
 	return f.limiter.admit(r.Address, r.Now)
@@ -130,13 +130,13 @@ func setSecurityHeaders(header http.Header) {
 // NotFound sends the 404 page.
 func (f *Frame) NotFound(w http.ResponseWriter, r *Request) { f.writeError(w, r, http.StatusNotFound) }
 
-// BadRequest sends the 400 page, for requests that no form of the site sends.
+// BadRequest sends the 400 page. It is for requests that the site's own forms cannot send.
 func (f *Frame) BadRequest(w http.ResponseWriter, r *Request) {
 	f.writeError(w, r, http.StatusBadRequest)
 }
 
-// StatusOf returns the HTTP status for an error, and the wait before the client's next try; 0 means that waiting does
-// not help. The status is 500 for errors that readers cannot help.
+// StatusOf returns the HTTP status for an error, and how long the client should wait before the next try; 0 means that
+// waiting does not help. Errors without a status of their own get 500.
 func StatusOf(err error) (status int, wait time.Duration) {
 	var apiErr *engine.Error
 	if errors.As(err, &apiErr) {
@@ -159,7 +159,7 @@ func StatusOf(err error) (status int, wait time.Duration) {
 	return http.StatusInternalServerError, 0
 }
 
-// Fail sends the error page for an error: 404, 429, 503, or for any other error 500. A 500 is logged with the request
+// Fail sends the error page for an error: 404, 429 or 503; 500 for all other errors. A 500 is logged with the request
 // id.
 func (f *Frame) Fail(w http.ResponseWriter, r *Request, err error) {
 	status, wait := StatusOf(err)
@@ -190,7 +190,7 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 	home.Page = "/" // the link to the other language leads to its home page
 	render := func() (*renderedPage, time.Time, error) {
 		page, err := f.render(&home, f.errorPage(r, status, key))
-		if key == emptyKey { // it changes when a source is read
+		if key == emptyKey { // the page changes when a source is read
 			return page, r.Now.Add(time.Second), err
 		}
 		return page, r.Now.Add(errorPageCacheDuration), err
@@ -229,8 +229,7 @@ func (f *Frame) errorPage(r *Request, status int, key string) *Document {
 	}}
 }
 
-// collection shows the next fetch time of the sources, and the sources that could not be read. It returns nil if the
-// node reads none.
+// collection shows the result of Config.Collection. It returns nil if the node reads no sources.
 func (f *Frame) collection(l *Localizer) Node {
 	if f.config.Collection == nil {
 		return nil

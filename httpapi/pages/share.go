@@ -27,7 +27,7 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
-// embedPolicy is the Content-Security-Policy of a card: any site may show it in a frame.
+// embedPolicy is the Content-Security-Policy of a card, which any site may show in a frame.
 const embedPolicy = "default-src 'none'; style-src 'self'; form-action 'none'; frame-ancestors *; base-uri 'none'"
 
 // Size of a picture in pixels, as expected for link previews.
@@ -39,8 +39,7 @@ const (
 
 const pictureCacheDuration = time.Minute
 
-// bestRates are the best rates of a currency: Sell for visitors with the currency, Buy for those without it. Either may
-// be missing.
+// bestRates contains the best rate of a currency for each operation, if there is one.
 type bestRates map[engine.Operation]*engine.Rate
 
 func (p *Pages) bestRates(currency string) (bestRates, error) {
@@ -59,7 +58,7 @@ func (p *Pages) bestRates(currency string) (bestRates, error) {
 	return best, nil
 }
 
-// of returns the best price for an operation, or null.
+// of returns the price of the best rate for an operation, or null.
 func (b bestRates) of(operation engine.Operation) engine.Decimal {
 	if b[operation] == nil {
 		return engine.Decimal{}
@@ -76,7 +75,7 @@ func (p *Pages) heading(l *Localizer, code string) string {
 	return l.Str("home.heading", name)
 }
 
-// shareLinks returns links to the page for others, or nil without a public URL or rates.
+// shareLinks returns links for sharing the page. Without a public URL or rates it returns nil.
 func (p *Pages) shareLinks(q pageQuery, best bestRates, l *Localizer) Node {
 	if p.frame.config.PublicURL == "" || len(best) == 0 {
 		return nil
@@ -88,7 +87,7 @@ func (p *Pages) shareLinks(q pageQuery, best bestRates, l *Localizer) Node {
 		A(Href(address), l.T("share.link")))
 }
 
-// embedCode returns the HTML for another site to show the card of a currency, or nil without a public URL.
+// embedCode returns HTML that another site can use to show the card of a currency. Without a public URL it returns nil.
 func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	if p.frame.config.PublicURL == "" {
 		return nil
@@ -98,8 +97,8 @@ func (p *Pages) embedCode(q pageQuery, l *Localizer) Node {
 	return Group{P(l.T("share.embed")), Pre(TabIndex("0"), Aria("label", "HTML"), Attr("translate", "no"), Code(Text(code)))}
 }
 
-// preview returns the Open Graph tags of a page. Other sites and messengers make link previews from them. It returns
-// nil without a public URL, because the addresses must be absolute.
+// preview returns the Open Graph tags of a page, from which other sites and messengers make link previews. Without a
+// public URL it returns nil, because the tags need absolute URLs.
 func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
 	if f.config.PublicURL == "" || doc.Description == "" {
 		return nil
@@ -121,7 +120,7 @@ func (f *Frame) preview(l *Localizer, r *Request, doc *Document) Node {
 		Meta(Name("twitter:card"), Content("summary_large_image")))
 }
 
-// registerShare adds the parts of the site for other sites and devices.
+// registerShare adds the cards, the pictures for link previews, and the web manifest.
 func (p *Pages) registerShare(mux *http.ServeMux) {
 	f := p.frame
 	f.Handle(mux, http.MethodGet, "/embed/{currency}", p.showEmbed)
@@ -142,8 +141,8 @@ func (p *Pages) showManifest(w http.ResponseWriter, r *Request) {
 		l.Str("frame.tagline"), l.Str("frame.name"), p.frame.Asset("favicon.svg")))
 }
 
-// cachedOf sends the cached response about a currency. If there is none, render makes it from the best rates, which are
-// nil without data.
+// cachedOf returns the cached page about a currency. If there is none, cachedOf calls render with the best rates, which
+// are empty if the service has no data.
 func (p *Pages) cachedOf(r *Request, currency string, render func(bestRates) (*renderedPage, time.Time, error)) (*renderedPage, error) {
 	return p.frame.cached(r, cacheKey{language: r.Language, page: r.Page, query: currency}, func() (*renderedPage, time.Time, error) {
 		best, err := p.bestRates(currency)
@@ -154,7 +153,7 @@ func (p *Pages) cachedOf(r *Request, currency string, render func(bestRates) (*r
 	})
 }
 
-// showEmbed serves the card of a currency for frames of other sites. It has no script.
+// showEmbed serves the card of a currency.
 func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 	currency, ok := p.catalogue.Currency(strings.ToUpper(r.PathValue("currency")))
 	if !ok {
@@ -190,7 +189,7 @@ func (p *Pages) showEmbed(w http.ResponseWriter, r *Request) {
 	page.body.Send(w, r.Request, page.status)
 }
 
-// showPicture serves a picture of today's best rates of a currency, for previews of links.
+// showPicture serves a picture of the best rates of a currency, for link previews.
 func (p *Pages) showPicture(w http.ResponseWriter, r *Request) {
 	name, isPNG := strings.CutSuffix(r.PathValue("picture"), ".png")
 	currency, ok := p.catalogue.Currency(strings.ToUpper(name))
@@ -249,7 +248,7 @@ func (p *Pages) draw(l *Localizer, code string, best bestRates) ([]byte, error) 
 // canvas is a picture with text.
 type canvas struct {
 	image *image.RGBA
-	err   error // of the newest font that could not be read
+	err   error // error of the last font that could not be read
 }
 
 func (c *canvas) face(ttf []byte, options *opentype.FaceOptions) (face font.Face) {
@@ -261,7 +260,7 @@ func (c *canvas) face(ttf []byte, options *opentype.FaceOptions) (face font.Face
 	return face
 }
 
-// text draws a line of text at x; y is its baseline. It cuts text wider than width, and adds an ellipsis.
+// text draws a line of text from x on, with the baseline y. If the text is wider than width, it ends with an ellipsis.
 func (c *canvas) text(x, y, width int, face font.Face, ink image.Image, text string) {
 	for runes := []rune(text); len(runes) > 0 && font.MeasureString(face, text).Ceil() > width; {
 		runes = runes[:len(runes)-1]

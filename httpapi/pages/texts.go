@@ -23,8 +23,7 @@ type Texts struct {
 }
 
 // ReadTexts reads words.es.json and words.en.json from a package's embedded files. The texts are formats for package
-// fmt. It adds the texts of the Frame (the common parts of all pages), with keys such as frame.name. It panics for a
-// missing or invalid file.
+// fmt. ReadTexts adds the texts of the Frame, with keys such as frame.name. It panics if a file is missing or invalid.
 func ReadTexts(files fs.FS) *Texts {
 	result := &Texts{files: files, words: map[Language]map[string]string{}}
 	for _, language := range Languages() {
@@ -46,7 +45,7 @@ func ReadTexts(files fs.FS) *Texts {
 // In returns the Localizer of a request.
 func (t *Texts) In(r *Request) *Localizer { return &Localizer{r.Language, r.Now, t} }
 
-// Localizer formats texts, times and links in one language. It escapes the texts of HTML nodes, except in Prose.
+// Localizer formats texts, times and links in one language. It escapes texts in HTML nodes, except in Prose.
 type Localizer struct {
 	Language
 	now   time.Time
@@ -80,10 +79,10 @@ func (l *Localizer) Time(at time.Time, attributes ...Node) Node {
 
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Href returns an href attribute for a page in this language. page is the path of the Spanish page.
+// Href returns an href attribute for a page in this language. page is the path of the page in Spanish.
 func (l *Localizer) Href(page string) Node { return Href(l.Path(page)) }
 
-// Action returns an action attribute for a form. page is the path of the Spanish page.
+// Action returns an action attribute for a form. page is the path of the page in Spanish.
 func (l *Localizer) Action(page string) Node { return Action(l.Path(page)) }
 
 // External returns a link to another site. If the address is not an http or https URL, it returns only the text.
@@ -94,7 +93,7 @@ func External(address, text string) Node {
 	return A(Href(address), Rel("noopener nofollow external"), Text(text))
 }
 
-// Contact returns an introduction and a link to Config.Contact, or nil without a contact.
+// Contact returns an introduction and a link to Config.Contact. Without a contact it returns nil.
 func (f *Frame) Contact(introduction string) Node {
 	contact := f.config.Contact
 	link := External(contact, contact)
@@ -107,7 +106,7 @@ func (f *Frame) Contact(introduction string) Node {
 	return Group{Text(introduction + " "), link}
 }
 
-// Slots maps each placeholder {{name}} in a file of Prose to its content.
+// Slots maps the name of each placeholder {{name}} in a file of Prose to the content.
 type Slots map[string]Node
 
 // Prose returns a long text: the HTML of the embedded file name.<language>.html, with the placeholders replaced.

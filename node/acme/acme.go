@@ -35,7 +35,7 @@ const (
 	retryMin       = time.Minute
 	retryMax       = time.Hour
 	retryFactor    = 4
-	// checkInterval is the maximum pause between two checks of the clock, which may be stepped.
+	// checkInterval is the maximum pause between two checks of the clock, which may be set forward.
 	checkInterval = time.Hour
 )
 
@@ -58,7 +58,7 @@ type Manager struct {
 	config     Config
 	dir        string // subdirectory of Config.Dir for the authority
 	accountKey crypto.Signer
-	pair       atomic.Pointer[tls.Certificate]
+	pair       atomic.Pointer[tls.Certificate] // the certificate in use, with its key; nil if there is none
 	failure    atomic.Pointer[Failure]
 
 	mu     sync.Mutex
@@ -99,7 +99,7 @@ func Open(c Config) (*Manager, error) {
 // Certificate returns the certificate in use, or nil if there is none yet.
 func (m *Manager) Certificate() *tls.Certificate { return m.pair.Load() }
 
-// GetCertificate is the function of tls.Config with this name. It does not wait.
+// GetCertificate is for the field of tls.Config with this name. It does not block.
 func (m *Manager) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if pair := m.pair.Load(); pair != nil {
 		return pair, nil
@@ -144,8 +144,8 @@ func (m *Manager) untilRenewal() time.Duration {
 	return pair.Leaf.NotAfter.Add(-min(lifetime/3, renewBeforeMax)).Sub(m.config.Clock())
 }
 
-// attempt tries once to obtain a certificate. After an error it returns the pause before the next attempt: retry, or
-// the authority's longer one.
+// attempt tries once to obtain a certificate. After an error it returns the pause before the next attempt: retry, or a
+// longer one if the authority asks for it.
 func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.Duration, err error) {
 	obtainCtx, cancel := context.WithTimeout(ctx, obtainMax)
 	defer cancel()

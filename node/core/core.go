@@ -13,7 +13,7 @@ import (
 	"github.com/tasard/tasard/httpapi/admin"
 )
 
-// Config configures a Core. Actors also sets the Core's clock, random source and logger.
+// Config configures a Core. Clock, Random and Logger of Actors are used in the whole Core.
 type Config struct {
 	Actors  actors.Config
 	Seed    func() uint64 // returns the seed for the request ids, which are unique but not secret
@@ -48,8 +48,8 @@ type Core struct {
 	config Config
 }
 
-// Open starts the actors and creates the servers. It does not wait for the reading of the log. The caller must stop the
-// servers and then call System.Close.
+// Open starts the actors and creates the servers. It does not wait until the log has been read. The caller must stop
+// the servers and then call System.Close.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)

@@ -34,8 +34,8 @@ func newSite(c *Config, system *actors.System) *site {
 	return s
 }
 
-// newMux returns the mux of the site. No pattern ends with a slash: the mux would redirect other paths to it, and paths
-// must match exactly (decision Q8).
+// newMux returns the mux of the site. No pattern ends with a slash: the mux would redirect other paths to it, but paths
+// must match exactly.
 func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	mux := http.NewServeMux()
 	public := pages.New(pages.Config{

@@ -65,7 +65,8 @@ func (c *Config) conditions(s *emitter) {
 	gauge(s, "readiness", "1 for the state of the node: ready, degraded or unavailable.", 1, "status", string(engine.ReadinessOf(all)))
 }
 
-// sources emits the health of each source fetched since the node's start, and each source's data from the log.
+// sources emits the health of each source fetched since the node's start, and the baseline (usual rates) of each
+// source.
 func (c *Config) sources(s *emitter) {
 	health := c.Sources()
 	for i := range health {

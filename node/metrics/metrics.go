@@ -19,10 +19,10 @@ import (
 // prefix begins the names of all metrics of this package.
 const prefix = "tasard_"
 
-// scrapesMax is the largest number of concurrent scrapes.
+// scrapesMax is the maximum number of concurrent scrapes.
 const scrapesMax = 4
 
-// Config lists the parts of a node with metrics. A nil part has none.
+// Config names the parts of a node whose metrics are served. A nil part is left out.
 type Config struct {
 	Version      string // of the program that runs
 	System       System

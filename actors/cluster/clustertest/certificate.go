@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate, valid for 24 hours, and its key to PEM files, and returns their paths. All nodes of
-// a test can use them: the certificate is valid for all the IP addresses, and it is its own authority.
+// Certificate writes a certificate, valid for 24 hours, and its key to PEM files, and returns their paths. The
+// certificate is its own authority and valid for all the hosts (IP addresses), so all nodes of a test can use it.
 func Certificate(t testing.TB, hosts ...string) (certificate, key string) {
 	t.Helper()
 	now := time.Now() //nolint:forbidigo // nodes check the certificate with the real clock

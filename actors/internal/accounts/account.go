@@ -16,8 +16,8 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Requests to an AccountActor. An admissionRequest asks the account's quotas to admit one API request. Only
-// admissionRequest and usageRequest may go directly to the actor. All others go through its ShardActor.
+// Requests to an AccountActor. An admissionRequest asks whether the account's quotas allow one API request. Callers
+// send admissionRequest and usageRequest directly to the actor, and all others to its ShardActor, which forwards them.
 type (
 	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
 	// Refund reverts the count of one API request, of an account or of a client without an API key.
@@ -70,7 +70,7 @@ func (w *eventWrite) Reject(err *engine.Error) {
 // unspent part of its quota lease.
 type returnLease struct{ mailbox.OneWay }
 
-// checkReturn tells an account to return its quota lease if it is not in use. Other nodes can then use that quota.
+// checkReturn tells an account to return its quota lease if the account is idle. Other nodes can then use that quota.
 type checkReturn struct{ mailbox.OneWay }
 
 // AccountActor is the actor of one account, with its mailbox. It runs until the node stops.
@@ -90,7 +90,7 @@ type AccountActor struct {
 	firstQueued [1]*admissionRequest // backing array of queued
 }
 
-// accountCommon is constant data, common to all accounts of a shard.
+// accountCommon is what all accounts of a shard share. Only grants changes.
 type accountCommon struct {
 	quotaPolicy account.QuotaPolicy
 	grants      atomic.Pointer[account.DayGrants] // set by the shard
@@ -138,7 +138,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 			a.postReturn(a.Account.NextReturn(a.clock.Now()), false)
 		}
 	case *commitlog.SnapshotRequest:
-		a.Account.Shrink(a.clock.Now()) // snapshots are rare, and reach every account
+		a.Account.Shrink(a.clock.Now()) // frees memory; done here because every account gets this message, but rarely
 		state := a.Account.State()
 		m.SetAccount(record.AppendAccount(nil, &state))
 	case *returnLease:
@@ -150,8 +150,8 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over one of the listed requests is not fatal: at most, one API request
-// too many is counted. After a panic over any other message the account's state may be wrong.
+// FailsNode implements mailbox.Actor. A panic in a request of the listed types is not fatal: at most, one API request
+// too many is counted. After a panic in any other message the account's state may be wrong.
 func (a *AccountActor) FailsNode(msg mailbox.Message) bool {
 	switch msg.(type) {
 	case *admissionRequest, *Refund, *usageRequest, *accountRequest:
@@ -160,7 +160,7 @@ func (a *AccountActor) FailsNode(msg mailbox.Message) bool {
 	return true
 }
 
-// admit replies at once. If the request needs another lease, it replies when the lease is durable.
+// admit replies at once, or, if the request needs another lease, when that lease is durable.
 func (a *AccountActor) admit(m *admissionRequest) {
 	if a.stopping {
 		m.Reject(mailbox.ErrStopped)
@@ -183,7 +183,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 	a.reply(m, result, now)
 }
 
-// reply sends the result of an admission. If the caller has given up, it reverts the admission.
+// reply sends the result of an admission. If the caller has stopped waiting, it reverts the admission.
 func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, now account.ClockReading) {
 	now = a.Account.WithDay(now)
 	delivered := m.Reply(account.Admission{QuotaResult: result, Account: a.ID, At: now}, nil)
@@ -192,7 +192,8 @@ func (a *AccountActor) reply(m *admissionRequest, result account.QuotaResult, no
 	}
 }
 
-// queueForLease queues a request until the next lease is durable. It asks for a lease unless one is being written.
+// queueForLease queues a request until the next lease is durable. It asks for that lease unless it is already being
+// written.
 func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReading) {
 	switch {
 	case a.stopped != nil:
@@ -224,8 +225,7 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease sends the next quota lease to the shard if the account needs one. waiting is the number of requests in the
-// queue.
+// lease sends the next quota lease to the shard if the account needs one. waiting is the length of the queue.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
 	term, decides := a.log.Decides()
 	event := a.Account.NextLease(key, now, a.policy(), waiting)
@@ -342,7 +342,7 @@ func (a *AccountActor) usage(key account.Digest) (account.QuotaResult, error) {
 	return a.Account.Usage(a.clock.Now(), a.policy()), nil
 }
 
-// change starts a change. Other changes do not see it before its event is durable.
+// change starts a change. Other changes see its effect only after its event is durable.
 func (a *AccountActor) change(m *changeRequest) {
 	switch {
 	case a.stopping:
@@ -385,7 +385,7 @@ func (a *AccountActor) decide(m *changeRequest) {
 	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
 }
 
-// undo reverts the changes of decide for an event that will not become durable.
+// undo reverts what decide has changed in the account. Call it if the event will not become durable.
 func (a *AccountActor) undo(event account.Event) {
 	if _, ok := event.(*account.KeyCreated); ok {
 		a.Account.AbortKey()
@@ -483,8 +483,8 @@ func (a *AccountActor) postReturn(event *account.Returned, urgent bool) {
 	a.shard.Send(&eventWrite{account: a, event: event, record: record, term: term, urgent: urgent})
 }
 
-// returnLeaseOnStop returns the lease when the node stops. It does nothing while an event of the account is being
-// written: leased and written call it again afterwards.
+// returnLeaseOnStop returns the lease when the node stops. While an event of the account is being written it does
+// nothing; leased or written calls it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.Leasing || a.Changes > 0 {
 		return
@@ -496,7 +496,8 @@ func (a *AccountActor) returnLeaseOnStop() {
 	a.stopped = mailbox.ErrStopped
 }
 
-// RejectAll implements mailbox.Actor. It rejects all waiting requests. The shard rejects the requests for changes.
+// RejectAll implements mailbox.Actor. It rejects the requests that wait for a lease. The shard rejects the requests for
+// changes.
 func (a *AccountActor) RejectAll(err *engine.Error) {
 	a.stopped = err
 	a.RejectQueued(err)

@@ -20,9 +20,9 @@ type Accounts struct {
 	clock         *monotonicClock
 	Node          engine.NodeID // 0 without a cluster
 	Majority      commitlog.Majority
-	LoginCodeKey  [32]byte // random, or from ShareCodes
-	SharedCodes   bool     // a login code works on every node of the cluster
-	keys          *keyindex.Index
+	LoginCodeKey  [32]byte        // secret for hashing login codes: random, or set by ShareCodes
+	SharedCodes   bool            // a login code works on every node of the cluster
+	keys          *keyindex.Index // the accounts' actors by API key
 	keyPolicy     atomic.Pointer[account.KeyPolicy]
 	codesUsedUp   atomic.Pointer[account.CodesUsedUp]
 	Count         atomic.Int64  // number of accounts
@@ -62,7 +62,7 @@ func New(c Config) (*Accounts, error) {
 	return t, nil
 }
 
-// LoginsCondition reports that the hour's maximum of login codes was issued.
+// LoginsCondition reports whether requests are refused because the hour's maximum of login codes was issued.
 func (t *Accounts) LoginsCondition(now time.Time) engine.Condition {
 	usedUp := t.codesUsedUp.Load()
 	if !now.Before(usedUp.Until) {
@@ -89,7 +89,6 @@ func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
 	return nil
 }
 
-// shardOf returns the actor of an account's shard.
 func (t *Accounts) shardOf(account uint64) *mailbox.Ref { return shardOf(t.Shards, account) }
 
 func shardOf(shards []*mailbox.Ref, account uint64) *mailbox.Ref {
@@ -152,7 +151,7 @@ func (t *Accounts) spawnShard(actors *mailbox.System, index int, log *commitlog.
 	return shard, err
 }
 
-// addAccounts starts the actors of the replayed accounts. The shards have not received any message yet.
+// addAccounts starts the actors of the replayed accounts. The shards have not received a message yet.
 func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Account) error {
 	for id, state := range all {
 		acct := shards[id%uint64(len(shards))].add(id, state)

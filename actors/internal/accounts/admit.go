@@ -24,7 +24,7 @@ func (t *Accounts) LimitsEnforced() bool { return !t.config.LimitsOff }
 // KeyPolicy implements account.Admitter. During the replay it returns the zero value: no API keys are required.
 func (t *Accounts) KeyPolicy() account.KeyPolicy { return *t.keyPolicy.Load() }
 
-// Admit implements account.Admitter. It allocates only for a new quota lease. If Config.LimitsOff is set, it counts no
+// Admit implements account.Admitter. It allocates memory only for a new quota lease. With Config.LimitsOff it counts no
 // requests, and checks API keys only if they are required.
 func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if err := t.config.Available(); err != nil {
@@ -55,14 +55,15 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 }
 
 // keysRequired reports whether every request needs an API key now. It reads the clock only if an operator has announced
-// a date for this.
+// the date from which this holds.
 func (t *Accounts) keysRequired() bool {
 	policy := t.keyPolicy.Load()
 	return !policy.RequiredAt.IsZero() && policy.Required(t.config.Clock())
 }
 
-// admitKey asks the actor of the key's account. In a cluster it waits at most leaseWaitMax for a quota lease. The error
-// then says whether the majority is lost or the lease is only late. If only this process is slow, it asks again.
+// admitKey asks the actor of the key's account. In a cluster it first waits at most leaseWaitMax. After this timeout it
+// returns errLeaseUnavailable if the cluster has no majority, and the timeout error if a write of the journal is still
+// in progress. Otherwise only this process was slow, so it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	actor := t.keys.Lookup(key)
 	if actor == nil {

@@ -49,7 +49,7 @@ func (t *AnonymousActor) FailsNode(mailbox.Message) bool { return false }
 // RejectAll implements mailbox.Actor.
 func (t *AnonymousActor) RejectAll(*engine.Error) {}
 
-// anonymousTables has all AnonymousActors.
+// anonymousTables holds the Refs of all AnonymousActors.
 type anonymousTables struct {
 	seed maphash.Seed // random, so that clients cannot fill one table with chosen addresses
 	refs []*mailbox.Ref
@@ -72,7 +72,7 @@ func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, qu
 	return t, nil
 }
 
-// of returns the actor for an address. All addresses in one account.WidestPrefix share an actor.
+// of returns the actor that counts an IP address. All addresses of one network (account.WidestPrefix) share an actor.
 func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
 	client := account.WidestPrefix(address).Addr().As16()
 	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]

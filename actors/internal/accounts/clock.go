@@ -11,8 +11,8 @@ import (
 // running time of nodes on this log. It never goes back: after a restart it continues from the newest monotonic time in
 // the log.
 //
-// The day of a request comes from the wall clock, which may step. An account never charges a day before the newest day
-// of its leases, so a step gives no quota twice (Account.WithDay).
+// The day of a request comes from the wall clock, which may be set back. This gives no quota twice, because an account
+// never charges a day before the newest day of its leases (Account.WithDay).
 type monotonicClock struct {
 	wall            func() time.Time
 	monotonic       func() time.Duration // nil: use wall's monotonic reading
@@ -52,8 +52,8 @@ func (c *monotonicClock) Now() account.ClockReading {
 	return account.ClockReading{Wall: wall, Monotonic: c.monotonicAt(wall)}
 }
 
-// monotonicAt returns the monotonic time at wall, the present time. For a steady clock it does not update newest,
-// because updates would slow down requests on other processors.
+// monotonicAt returns the monotonic time at wall, the present time. It updates newest only if the clock is not steady,
+// because updates slow down requests on other processors.
 func (c *monotonicClock) monotonicAt(wall time.Time) time.Duration {
 	elapsed := wall.Sub(c.origin)
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Config configures Accounts. Package actors copies these fields from actors.Config, where they are explained, and sets
-// the defaults.
+// Config configures Accounts. Package actors sets these fields from actors.Config, where they are explained.
 type Config struct {
 	Clock                        func() time.Time
 	Monotonic                    func() time.Duration

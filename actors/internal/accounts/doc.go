@@ -3,24 +3,28 @@
 // Accounts implements account.Admitter, account.Service and account.Operator.
 //
 //	AccountActor    one for each account: its keys, its quota windows (day and minute), its lease
-//	ShardActor      (16) keeps a part of the accounts, and collects their writes
-//	RegistrarActor  keeps the registry (e-mail addresses, login codes, sessions) and the key policy
+//	ShardActor      (16) owns a part of the accounts, and collects their writes
+//	RegistrarActor  owns the registry (e-mail addresses, login codes, sessions) and the key policy
 //	AnonymousActor  (16) counts the requests of clients without a key, by IP address, in memory only
 //
-// The key policy is the date from which every request needs an API key.
+// # Terms
+//
+//	lease         a part of an account's quota, reserved by one record of the log and then spent in memory
+//	grant         a record that gives every account of a shard its first lease of a day (account.DayGranted)
+//	key policy    the date from which every request needs an API key
+//	fingerprint   the first bytes of an API key's digest, by which the node finds the key's account
+//	remote event  an event that another node of the cluster has written
 //
 // # How a request with a key is admitted
 //
-// Writing every request to the log would be too slow. An account reserves (leases) a part of its quota with one record
-// of the log, and spends this lease in memory.
+// Writing every request to the log would be too slow, so accounts lease their quotas.
 //
 //	Admit          looks up the actor of the key's account
 //	AccountActor   spends one request of the lease; after half of it, sends the next lease to its shard
 //	ShardActor     collects events of many accounts, and writes them as one batch
 //
-// With the first lease of a day the shard writes a grant for that day (account.DayGranted). Under the grant, its other
-// accounts spend their first lease of the day without a record. At a stop the shard writes their use and ends the
-// grant.
+// With its first lease of a day a shard also writes a grant. The other accounts of the shard then spend their first
+// lease of the day without a record. At a stop the shard writes what they have spent, and ends the grant.
 //
 // In a cluster the leader decides. On another node the shard sends leases to the leader, many in one call. The leader
 // writes a lease unless the account has an event that the other node had not applied, and all nodes get the lease with
@@ -31,9 +35,9 @@
 //
 // # Start and stop
 //
-// Replay rebuilds the state from a snapshot and the newer events. After a replay every lease counts as spent. A crash
-// therefore forfeits at most one lease of each account. Before a normal stop, ReturnLeases returns the unspent part of
-// each lease.
+// Replay rebuilds the state from a snapshot and the newer events. After a replay every lease counts as spent, so a
+// crash forfeits at most one lease of each account. Before a normal stop, ReturnLeases returns the unspent part of each
+// lease.
 //
 // All actors use one clock, monotonicClock.
 //

@@ -19,9 +19,8 @@ type (
 	sessionLookup  = mailbox.Request[account.Digest, uint64]
 )
 
-// RegistrarActor keeps account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
-// requests in order. For each request it makes a decision, writes the decision's events, and replies when they are
-// durable.
+// RegistrarActor owns account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
+// requests in order: it decides the events of a request, writes them, and replies when they are durable.
 type RegistrarActor struct {
 	self      *mailbox.Ref
 	log       *commitlog.Log
@@ -38,7 +37,7 @@ type RegistrarActor struct {
 	stopped  *engine.Error // not nil: why the node has stopped
 }
 
-// decision is the result of a request: the events to write.
+// decision holds the events that a request leads to, until they are durable.
 type decision struct {
 	request *registryChange
 	term    uint64 // of Log.Decides before the decision
@@ -46,7 +45,7 @@ type decision struct {
 	events    []any
 	records   [][]byte         // the encoded events
 	created   *account.Created // the event of a new account, or nil
-	done      func() error     // called after the events are durable and applied; returns the answer; nil = no error
+	done      func() error     // called after the events are durable and applied; returns the reply; may be nil
 	keyPolicy bool             // one of the events changes the key policy
 }
 
@@ -74,8 +73,7 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over a request is not fatal: at most, one login attempt too many is
-// counted.
+// FailsNode implements mailbox.Actor. After a panic in a request, at most one login attempt too many is counted.
 func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 // decide makes a decision and starts to write it. It rejects the request if this node must not decide or too many
@@ -162,7 +160,7 @@ func (r *RegistrarActor) checkCode(email account.EmailID, code string, token acc
 	return d, nil
 }
 
-// wallTime returns the wall time of an event: in UTC and without a monotonic reading.
+// wallTime returns the wall time of an event, in UTC and without a monotonic reading.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
 // write sends the events of pending decisions to the journal. It does nothing while a write is in flight. It rejects
@@ -232,7 +230,7 @@ func (r *RegistrarActor) apply(events []any) {
 	}
 }
 
-// undo reverts a decision's changes of the registry, because its events will not become durable.
+// undo reverts what a decision has changed in the registry. Call it if the events will not become durable.
 func (r *RegistrarActor) undo(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -245,6 +243,7 @@ func (r *RegistrarActor) undo(d *decision) {
 	}
 }
 
+// share adds the registry and the key policy to a snapshot.
 func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	if r.stopped != nil {
 		m.Reject(r.stopped)
@@ -253,7 +252,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Monotonic: r.clock.Now().Monotonic})
 }
 
-// RejectAll implements mailbox.Actor. It replies to all decisions' requests with an error.
+// RejectAll implements mailbox.Actor. It rejects the requests of all decisions.
 func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
 	for _, decisions := range [][]*decision{r.inFlight, r.pending} {

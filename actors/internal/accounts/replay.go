@@ -10,7 +10,7 @@ import (
 )
 
 // Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the newer events. Call
-// Begin first. If there is a snapshot, read it with Visitor and call Restore. Then call Apply for each event.
+// Begin first. If there is a snapshot, read it with Visitor, then call Restore. After that call Apply for each event.
 type Replay struct {
 	Accounts     map[uint64]*account.Account
 	Registry     *account.Registry
@@ -51,7 +51,7 @@ func (r *Replay) Visitor(decoder *record.Decoder) record.SnapshotVisitor {
 	}
 }
 
-// Restore sets the rest of a snapshot's state, after its visitor.
+// Restore sets the rest of a snapshot's state. Call it after the snapshot was read with Visitor.
 func (r *Replay) Restore(s *record.Snapshot) {
 	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, r.addresses...)
 	r.addresses = nil
@@ -105,7 +105,7 @@ func (r *Replay) account(event account.Event) (*account.Account, error) {
 	return a, nil
 }
 
-// finish completes the replay at the start time now. node is 0 without a cluster.
+// finish completes the replay. now is the time of the start; node is 0 without a cluster.
 func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 	if r.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Monotonic: r.monotonic})

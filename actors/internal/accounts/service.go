@@ -16,7 +16,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// byOwner names the account's owner in the log, as the author of a change.
+// byOwner marks changes in the log that the account's owner has made.
 const byOwner = "owner"
 
 const retryNoMail = time.Minute
@@ -27,7 +27,7 @@ var errNoMail = &engine.Error{
 }
 
 // RequestCode implements account.Service. It queues the e-mail with the code and returns without waiting for delivery.
-// If the queue rejects the e-mail, it returns an error, but the code is valid.
+// If the queue rejects the e-mail, RequestCode returns an error, although the code is valid.
 func (t *Accounts) RequestCode(email account.Email, from account.Requester) error {
 	if t.config.Mail == nil {
 		return errNoMail
@@ -71,8 +71,8 @@ func (t *Accounts) CloseSession(token account.Digest) error {
 	})
 }
 
-// changeRegistry changes the registry or the key policy. After nil the decision's events are durable and applied. After
-// a timeout the decision may still run: do not read any variable that it sets.
+// changeRegistry changes the registry or the key policy. If it returns nil, the decision's events are durable and
+// applied. After a timeout the decision may still run: do not read any variable that decide sets.
 func (t *Accounts) changeRegistry(decide decideFunc) error {
 	return ask(t, t.Registrar, registryQuery{decide})
 }
@@ -144,7 +144,7 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 	return created, secret, nil
 }
 
-// releaseKey removes a key from the index of keys, unless err leaves open whether the key was created.
+// releaseKey removes a key from the index of keys if err proves that the key was not created.
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
 	switch AsEngineError(err).Code {
 	case engine.CodeKeyLimitReached, engine.CodeAccountSuspended, engine.CodeNotFound, engine.CodeReadOnly, engine.CodeNoMajority:
@@ -194,7 +194,7 @@ func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 	})
 }
 
-// change changes an account. After nil the event from decide is durable and applied.
+// change changes an account. If it returns nil, the event from decide is durable and applied.
 func (t *Accounts) change(account uint64, decide decideChange) error {
 	return ask(t, t.shardOf(account), changeQuery{account: account, decide: decide})
 }
@@ -213,7 +213,7 @@ func AsEngineError(err error) *engine.Error {
 	return Internal(err)
 }
 
-// checkText rejects a text that is too long, or contains control characters, which could harm an operator's terminal.
+// checkText rejects a text that is too long or contains control characters, which could harm an operator's terminal.
 func checkText(field, text string, limit int) error {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):

@@ -26,7 +26,7 @@ const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*comm
 // shard sends an event at the same time.
 const shardReserve = 1 << 22
 
-// ShardActor keeps a part of the accounts. It starts and stops their actors, and writes their events to the journal in
+// ShardActor owns a part of the accounts. It starts and stops their actors, and writes their events to the journal in
 // batches. Callers send admissions directly to an account's actor. All other messages to an account go through its
 // shard, in order.
 type ShardActor struct {
@@ -35,8 +35,8 @@ type ShardActor struct {
 	kind    *mailbox.Kind // kind of the account actors
 	journal *mailbox.Ref
 	node    engine.NodeID // ID of this node; 0 without a cluster
-	index   uint64        // number of this shard
-	shards  uint64        // number of all shards
+	index   uint64        // number of this shard, from 0
+	shards  uint64        // how many shards there are
 	common  *accountCommon
 
 	count  *atomic.Int64  // number of all accounts (Accounts.Count)
@@ -49,16 +49,16 @@ type ShardActor struct {
 	closed   bool          // after drain or stopAccounts: messages to accounts are rejected
 }
 
-// batch collects a shard's events until they are durable. At most one write is in flight; meanwhile events wait.
+// batch holds a shard's events until they are durable. At most one write is in flight; meanwhile events wait.
 //
 //	waiting  --write-->  inFlight  --writeDone-->  result to the accounts
 //
-// A write may also contain the grant of a day, or its end.
+// A write may also contain one grant record, which begins or ends the grant of a day.
 type batch struct {
 	waiting       []*eventWrite
 	inFlight      []*eventWrite
 	due           bool                // write the waiting events as soon as no write is in flight
-	grant         *account.DayGranted // waiting
+	grant         *account.DayGranted // the grant record to write next, or nil
 	grantInFlight *account.DayGranted
 }
 
@@ -87,7 +87,7 @@ type accountsCreated struct {
 	events []*account.Created
 }
 
-// leaseReturned tells a shard that an account is done: it will send no more events before the stop.
+// leaseReturned tells a shard that an account has no more events to write before the stop.
 type leaseReturned struct {
 	mailbox.OneWay
 	failed bool // the account could not return its lease
@@ -138,7 +138,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	}
 }
 
-// FailsNode implements mailbox.Actor. A panic over a request is not fatal, because requests do not change the shard.
+// FailsNode implements mailbox.Actor. A panic in a request is not fatal, because requests do not change the shard.
 func (s *ShardActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
 var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is no account with this number"}
@@ -155,7 +155,6 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) {
 	}
 }
 
-// add starts an account's actor.
 func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 	a := &AccountActor{accountCommon: s.common, ID: id, Account: state, stopped: s.stopped}
 	s.actors.Init(&a.Ref, s.kind, a)
@@ -174,7 +173,7 @@ func (s *ShardActor) created(events []*account.Created) {
 	}
 }
 
-// gather adds an event to the waiting events. It writes them if they are due.
+// gather adds an event to the waiting events. It writes an urgent event at once, others after FlushDelay.
 func (s *ShardActor) gather(w *eventWrite) {
 	if s.stopped != nil {
 		s.reply(w, s.stopped)
@@ -194,7 +193,7 @@ func (s *ShardActor) reply(w *eventWrite, err *engine.Error) {
 	w.account.Ref.Deliver(w)
 }
 
-// flush writes the waiting events now, or after the write in flight.
+// flush writes the waiting events now or, if a write is in flight, after that write.
 func (s *ShardActor) flush() {
 	s.batch.due = true
 	s.write()
@@ -228,8 +227,9 @@ func (s *ShardActor) write() {
 	}
 }
 
-// grantDay makes the day's grant with the shard's first lease of a day, so that the other accounts' first leases of the
-// day need no record. With a lease size of 1 there is no grant, and the log contains each request.
+// grantDay makes a grant when the shard's first lease of a day arrives, so that the other accounts' first leases of the
+// day need no record. A cluster has no grants. With a lease size of 1 there are none either, so the log contains each
+// request.
 func (s *ShardActor) grantDay(w *eventWrite) {
 	if s.node != 0 || s.draining != nil || s.common.quotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
 		return
@@ -245,7 +245,7 @@ func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
 	}
 }
 
-// takeGrantBack ends this process's newest grant, after all accounts have returned their parts of it.
+// takeGrantBack ends this process's newest grant. Call it after all accounts have returned their unspent parts.
 func (s *ShardActor) takeGrantBack() {
 	if day := s.common.grants.Load().Newest(); day != 0 && !s.draining.failed {
 		s.batch.grant = s.newGrant(day)
@@ -254,7 +254,7 @@ func (s *ShardActor) takeGrantBack() {
 	}
 }
 
-// encodeGrant takes the waiting grant, if any, for a write. It returns the encoded record and its size.
+// encodeGrant removes the waiting grant, if any, and returns its encoded record and size for a write.
 func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 	grant := s.batch.grant
 	if s.batch.grant = nil; grant == nil {
@@ -262,7 +262,7 @@ func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 	}
 	encoded, err := record.Encode(grant)
 	if err != nil {
-		return nil, 0 // no grant is waiting then
+		return nil, 0 // the shard goes on without a grant
 	}
 	s.batch.grantInFlight = grant
 	return [][]byte{encoded}, len(encoded)
@@ -366,11 +366,11 @@ func (s *ShardActor) RejectAll(err *engine.Error) {
 type leaseReturns struct {
 	request *drainRequest
 	awaited int  // accounts that have not sent leaseReturned yet
-	failed  bool // perhaps an account has used the day's grant without a record
+	failed  bool // an account may have used the day's grant without a record, so the grant must not be ended
 	ended   bool // takeGrantBack was called
 }
 
-// drain makes every account return its quota lease. From then on messages to accounts are rejected.
+// drain makes every account return its quota lease. From then on the shard rejects messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.common.grants.Store(s.common.grants.Load().End())
 	s.draining, s.closed = &leaseReturns{request: m, awaited: len(s.Accounts)}, true

@@ -7,10 +7,10 @@ import (
 	"github.com/tasard/tasard/actors/mailbox"
 )
 
-// FlushDelay is how long a shard may hold back an event of an account if no request waits for it. Meanwhile events of
-// many accounts join the same write. This matters because the sync of a write stops all requests on a node with one
-// processor. Most of these events are quota leases, usually requested seconds before use. An account that spends faster
-// ends the delay for all (writeTimer.hurry).
+// FlushDelay is the time for which a shard collects events before it writes them, if no request waits for one of them.
+// On a node with one processor the sync of a write stops all requests, so fewer writes are better. Most of these events
+// are quota leases, which accounts request seconds before they need them. An account that spends faster ends the delay
+// for all shards (writeTimer.hurry).
 const FlushDelay = 250 * time.Millisecond
 
 // checkReturnsInterval is the time between two CheckReturns messages in a cluster.

@@ -26,7 +26,7 @@ type Notification struct {
 	Message mailbox.Message
 }
 
-// Reject implements mailbox.Message. It is called if the Actor has stopped.
+// Reject implements mailbox.Message. It answers the owner if the Actor has stopped.
 func (w *Write) Reject(cause *engine.Error) { w.From.Send(&WriteResult{Err: cause}) }
 
 // WriteResult tells the owner that its Write is done. If Err is nil, the records are durable.
@@ -51,12 +51,12 @@ type Actor struct {
 	snapshot    snapshotPlan
 	replication *replication // nil if the journal is not a SharedJournal
 
-	last          uint64 // sequence of the newest durable record
-	waiting       []*Write
-	inFlight      []*Write // the batch being appended, or proposed to a SharedJournal
-	writerBusy    bool     // the writer goroutine still works on a job
-	gathered      bool     // gathered has arrived: the next batch may start
-	stopCause     *engine.Error
+	last          uint64        // sequence of the newest durable record
+	waiting       []*Write      // not in a batch yet
+	inFlight      []*Write      // the batch being appended, or proposed to a SharedJournal
+	writerBusy    bool          // the writer goroutine still works on a job
+	gathered      bool          // the message gathered has arrived: the next batch may start
+	stopCause     *engine.Error // not nil: the error for all writes
 	stateRequests []*stateRequest
 	finishRequest *finishRequest
 }
@@ -156,8 +156,8 @@ func (a *Actor) advance() {
 type gathered struct{ mailbox.OneWay }
 
 // gather gives busy owners, such as those of the previous batch, time to send their writes before the next batch
-// starts. Otherwise these writes would miss the batch, and there would be twice as many batches, each with a sync. The
-// message goes through the writer, so that the dispatcher runs the Actor after all owners in its queue.
+// starts. Otherwise these would miss the batch, and there would be twice as many batches and syncs. The writer sends
+// gathered back as a one-way message, so the dispatcher runs the Actor after all owners already in its queue.
 func (a *Actor) gather() {
 	a.writerBusy = true
 	a.log.writer.submit(func() {

@@ -1,7 +1,15 @@
-// Package commitlog makes the state changes of a node durable, in one order. The changes come from owners. An owner is
-// an actor with state: a currency actor, a shard of the accounts, or the registrar of logins. Each change is an event,
-// encoded as a record. A Journal stores the records: in a directory, or in a stream shared by several nodes
-// (SharedJournal).
+// Package commitlog makes the state changes of a node durable, in one order. Each change is an event, encoded as a
+// record. A Journal stores the records: in a directory, or in a stream shared by several nodes (SharedJournal).
+//
+// # Terms
+//
+//	owner     an actor with state: a currency actor, a shard of the accounts, or the registrar of logins
+//	sequence  the number of a record in the journal; the first record has number 1
+//	batch     the writes that one call of Journal.Append makes durable
+//	bundle    one record of a SharedJournal: all records of one batch of one node
+//	window    the records of a SharedJournal that are delivered to the owners but not yet applied
+//
+// # A change
 //
 //	owner      makes events from a command, and sends their records in a Write
 //	Actor      collects the waiting writes in one batch; it never waits for the disk
@@ -15,8 +23,8 @@
 // # Snapshots
 //
 // Between two batches the Actor sends a SnapshotRequest to every owner. The owners answer with their immutable states
-// after the newest record. Together these form a StateSnapshot. A second worker writes it while commits continue. A
-// failed snapshot loses nothing: the journal keeps all records that it would have replaced.
+// after the newest record. Together these form a StateSnapshot, which a separate goroutine writes while commits
+// continue. A failed snapshot loses nothing: the journal keeps all records that the snapshot would have replaced.
 //
 // # Several nodes
 //

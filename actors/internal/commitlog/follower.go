@@ -23,8 +23,8 @@ const (
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
-// WindowEntry counts the references to a record in the replication window, which contains the delivered records that
-// are not applied yet. Each owner with events in the record has a reference until it has applied them.
+// WindowEntry is a delivered record that is not applied yet. It counts references: the Actor holds one while it handles
+// the record, and each owner with events in the record holds one until it has applied them.
 type WindowEntry struct {
 	window     *window
 	sequence   uint64
@@ -116,8 +116,8 @@ func (w *window) await(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// Delivered sends the Actor the next record of a SharedJournal. The record is a bundle: the records of one batch of a
-// node (record.Bundle).
+// Delivered sends the Actor the next record of a SharedJournal: a bundle with the records of one node's batch
+// (record.Bundle).
 type Delivered struct {
 	mailbox.OneWay
 	Sequence uint64
@@ -134,7 +134,7 @@ type Delivered struct {
 	Window *WindowEntry
 }
 
-// Reject implements mailbox.Message. It is called if the Actor has stopped, and drops the record.
+// Reject implements mailbox.Message. It drops the record, because the Actor has stopped.
 func (d *Delivered) Reject(*engine.Error) { d.Window.Release() }
 
 // RemoteEvents sends an owner its events that it has not decided itself, in order. The owner must call Window.Release
@@ -145,13 +145,13 @@ type RemoteEvents[E any] struct {
 	Window *WindowEntry
 }
 
-// Reject implements mailbox.Message. It is called if the owner has stopped, and drops the events.
+// Reject implements mailbox.Message. It drops the events, because the owner has stopped.
 func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower sends the Actor the records of all nodes. It also sends writesBlocked while changes cannot become durable.
+// follower sends the Actor the records of all nodes. While changes cannot become durable, it also sends writesBlocked.
 type follower struct {
 	log     *Log
-	shards  int
+	shards  int // number of shards of the accounts
 	decoder *record.Decoder
 	context context.Context
 	cancel  context.CancelFunc
@@ -221,8 +221,8 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 	return nil
 }
 
-// watch updates the health of the disk. While changes cannot become durable, it repeatedly sends writesBlocked to the
-// Actor. The writer does not check the disk while it waits for the cluster.
+// watch checks the disk, because the writer does not do so while it waits for the cluster. While changes cannot become
+// durable, watch repeatedly sends writesBlocked to the Actor.
 func (f *follower) watch() {
 	defer f.done.Done()
 	ticker := time.NewTicker(healthCheckInterval)

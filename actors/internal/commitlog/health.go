@@ -7,7 +7,7 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// slowMin is the age of an undurable write at which Health reports a slow disk.
+// slowMin: Health reports a slow disk if a write is not durable after this time.
 const slowMin = time.Second
 
 // Health describes the journal and its disk. The Actor and the workers update it. Any goroutine may read it.
@@ -21,13 +21,13 @@ type Health struct {
 	diskSlow        engine.Fault
 	snapshotFailing engine.Fault // the newest attempt to take a snapshot failed
 	snapshotLate    engine.Fault // several snapshots are overdue; see snapshotPlan.late
-	oldestQueued    atomic.Int64 // queue time of the oldest waiting write (sinceStart); 0 = no write waits
-	oldestInFlight  atomic.Int64 // queue time of the oldest write in flight; 0 = none
+	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
+	oldestInFlight  atomic.Int64 // when the oldest write in flight was queued; 0 = none
 	rejectedBytes   atomic.Int64 // size of the newest batch that did not fit on the disk
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
 
-// newHealth returns a Health. Health.Clock follows monotonic if that is not nil, else it is clock.
+// newHealth returns a Health. Its clock is monotonic, or clock if monotonic is nil.
 func newHealth(clock func() time.Time, monotonic func() time.Duration) *Health {
 	h := &Health{Clock: clock, startTime: clock()}
 	if monotonic != nil {
@@ -47,7 +47,7 @@ func (h *Health) noteQueued() {
 	}
 }
 
-// noteTaken is called when a batch of waiting writes goes to the writer. all means that no other write waits.
+// noteTaken is called when a batch of waiting writes goes to the writer. all means that the batch contains all of them.
 func (h *Health) noteTaken(all bool) {
 	h.oldestInFlight.Store(h.oldestQueued.Load())
 	if all {
@@ -70,7 +70,7 @@ func (h *Health) full() bool {
 // Waits reports whether a change is waiting for the journal.
 func (h *Health) Waits() bool { return h.oldestInFlight.Load() != 0 || h.oldestQueued.Load() != 0 }
 
-// noteCopy takes over the health of this node's own copy of a SharedJournal.
+// noteCopy reports a full or slow disk of this node's own copy of a SharedJournal.
 func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	now := h.Clock()
 	if copyHealth.DiskFull {
@@ -80,8 +80,8 @@ func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	}
 }
 
-// noteSlow reports a slow disk if a write is older than slowMin. It ignores writes to a SharedJournal, because these
-// may wait for other nodes; noteCopy reports a slow disk there.
+// noteSlow reports a slow disk if a write is older than slowMin. It ignores writes to a SharedJournal, which may wait
+// for other nodes; noteCopy reports a slow disk there.
 func (h *Health) noteSlow(now time.Time) {
 	oldest := h.oldestInFlight.Load()
 	if oldest == 0 {

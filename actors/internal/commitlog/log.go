@@ -58,7 +58,7 @@ func New(c Config) (*Log, error) {
 		return l, nil
 	}
 	l.Health.shared = true
-	// Count tokens from a random number, to differ from an earlier process of this node.
+	// Tokens count from a random number, so that they differ from those of an earlier process of this node.
 	var token [8]byte
 	if _, err := io.ReadFull(c.Random, token[:]); err != nil {
 		return nil, fmt.Errorf("read random bytes: %w", err)

@@ -167,7 +167,7 @@ func (a *Actor) writesBlocked() {
 	a.waiting = nil
 }
 
-// abandonProposal sends an error to the owners of the proposed bundle. This process will not learn its outcome.
+// abandonProposal sends an error to the owners of the proposed bundle, because this process will not learn its outcome.
 func (a *Actor) abandonProposal() {
 	batch, cause := a.inFlight, ErrOutcomeUnknown
 	if !a.replication.stopping {

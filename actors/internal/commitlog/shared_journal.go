@@ -83,8 +83,7 @@ func AskChange[A, Q any](owner *mailbox.Ref, query Q, timeout time.Duration, q M
 	return answer, q.ChangeError(err)
 }
 
-// ChangeError converts the error of a change. It returns ErrOutcomeUnknown after a timeout without a majority, else
-// err.
+// ChangeError converts the error of a change: after a timeout without a majority to ErrOutcomeUnknown.
 func (q Majority) ChangeError(err error) error {
 	if errors.Is(err, mailbox.ErrExpired) && q.Lost() {
 		return ErrOutcomeUnknown

@@ -33,7 +33,7 @@ type StateSnapshot struct {
 type RegistrySnapshot struct {
 	Registry  account.RegistrySnapshot
 	KeyPolicy account.KeyPolicy
-	Monotonic time.Duration // not before that of any event in the snapshot
+	Monotonic time.Duration // not earlier than the monotonic time of any event in the snapshot
 }
 
 // SnapshotRequest asks an owner for its part of a snapshot. The part must be immutable.
@@ -62,7 +62,7 @@ func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
 	s.Snapshot.PartDone()
 }
 
-// Reject implements mailbox.Message. A stopped owner's part makes the snapshot fail.
+// Reject implements mailbox.Message. It makes the snapshot fail.
 func (s *SnapshotRequest) Reject(cause *engine.Error) {
 	s.Snapshot.Err.Store(cause)
 	s.Snapshot.PartDone()

@@ -81,7 +81,7 @@ func dayGrantFields(c *codec, g *account.DayGrant) {
 	c.monotonic(5, &g.Until)
 }
 
-// shards is the codec of a number of shards, mandatory and not 0.
+// shards writes or reads a number of shards, mandatory and not 0.
 func (c *codec) shards(n fieldNumber, v *uint64) {
 	if !c.writing {
 		c.require(n)
@@ -142,9 +142,9 @@ func (d *Decoder) Account(data []byte) (account.State, error) {
 	return *s, nil
 }
 
-// checkLeaseOrder checks the position of a LeaseState (a quota lease) in an account. previous is the node of the one
-// before. Leases without a cluster (node 0) come first, in any number. Then at most one lease for each cluster node
-// follows, by node ID.
+// checkLeaseOrder checks the position of a LeaseState (a quota lease) in an account. previous is the node of the
+// preceding lease. Leases without a cluster (node 0) come first, in any number. Then at most one lease for each cluster
+// node follows, by node ID.
 func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	switch {
 	case lease.Node < previous || lease.Node == previous && previous != 0:

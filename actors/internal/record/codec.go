@@ -16,10 +16,10 @@ var (
 	errMissing = errors.New("missing field")
 )
 
-// codec encodes or decodes messages. Each message has one function, named after it with the ending Fields. It calls a
-// method of codec for each field, in the order of field numbers. When encoding, the method appends the field. When
-// decoding, the method reads the field if it is the next one in the input, and else does nothing. readMessage repeats
-// the function until all fields are read, because the input may have another order.
+// codec encodes or decodes messages. Each message has one function, named after it with the ending Fields. The function
+// calls a method of codec for each field, in the order of field numbers. When encoding, the method appends the field.
+// When decoding, the method reads the field if it comes next in the input, and otherwise does nothing. readMessage
+// repeats the function until all fields are read, because the input may contain them in another order.
 type codec struct {
 	writing bool
 	bytes   []byte // the output so far, or the input
@@ -33,7 +33,7 @@ type codec struct {
 	scope
 }
 
-// recentTexts caches texts for internedText. Without the cache, each lookup of a text would allocate it.
+// recentTexts caches texts for internedText, which would otherwise allocate a text to look it up.
 type recentTexts [64]string
 
 // scope is the state of one message during decoding.
@@ -64,7 +64,7 @@ func message[T any](c *codec, n fieldNumber, v *T, fields func(*codec, *T)) {
 	}
 }
 
-// repeated is the codec of a list of messages.
+// repeated writes or reads a list of messages.
 func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)) {
 	if c.writing {
 		for i := range *list {
@@ -79,7 +79,7 @@ func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)
 	}
 }
 
-// lengthPrefixed writes the length of a message, then the message. It reserves one byte for the length.
+// lengthPrefixed writes the length of a message, then the message. It first reserves one byte for the length.
 func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
 	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
@@ -181,7 +181,7 @@ func (c *codec) length() (end int) {
 	return c.pos + int(size)
 }
 
-// value reads the bytes of the next field. The result aliases the input.
+// value reads the bytes of the next field. The result shares memory with the input.
 func (c *codec) value() []byte {
 	end := c.length()
 	value := c.bytes[c.pos:end:end]

@@ -1,10 +1,19 @@
 // Package record encodes and decodes the events of the log, and snapshots of the state. It does not open files.
 //
+// # Terms of the events
+//
+//	slot          a scheduled time of fetching rates
+//	baseline      the usual rates of a source
+//	lease         a reserved part of an account's daily quota
+//	grant         a record that gives the first lease of a day to many accounts
+//	registry      the e-mail addresses, login codes and sessions
+//	announcement  the date from which API keys are required
+//
 // # Format
 //
 // A record is a message in protobuf's wire format. Fields are written in the order of their numbers. Zero and empty
-// values are omitted. Each message has one function for both writing and reading. It calls a method of codec for each
-// field:
+// values are omitted. Each message has one function for both writing and reading, which calls a method of codec for
+// each field:
 //
 //	func keyUseFields(c *codec, u *account.KeyUse) {
 //		c.text(1, &u.KeyID)
@@ -28,16 +37,12 @@
 //
 // # Reading
 //
-// The reader skips unknown fields. The required version prevents this for a field that an older program must not skip:
-// the writer raises it. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
+// The reader skips unknown fields. If an older program must not skip a field, the writer raises the required version of
+// the record or part. A newer required version, an unknown event and an unknown enum value return ErrUnknown.
 //
 // Fields may come in any order. If a field occurs twice, both are validated and the second is used, as in protobuf. The
 // protobuf library protowire reads and writes numbers and tags. Reading ends at the first error, which names the number
 // and the position of the field. Texts need not be valid UTF-8, because a source's text may be cut inside a character.
-//
-// Words of the events: a slot is a scheduled time of collecting; a baseline is a source's usual rates; a lease is a
-// part of an account's daily quota, and a grant the first lease of a day for many accounts; the registry has the e-mail
-// addresses, login codes and sessions; the announcement says from when API keys are required.
 //
 // Start with record.go. codec.go has the wire format, values.go the types of fields.
 package record

@@ -126,7 +126,7 @@ func hourCounterFields(c *codec, s *account.HourCounter) {
 	}
 }
 
-// minutes is the codec of a list of numbers in one field (packed, in protobuf's words).
+// minutes writes or reads a list of numbers in one field (packed, in protobuf's words).
 func (c *codec) minutes(n fieldNumber, v []uint16) {
 	switch {
 	case c.writing:
@@ -152,7 +152,7 @@ func (c *codec) minutes(n fieldNumber, v []uint16) {
 	}
 }
 
-// dayCount is the codec of a DayCounter's count.
+// dayCount writes or reads a DayCounter's count.
 func dayCount(c *codec, field fieldNumber, d *account.DayCounter) {
 	count := int(d.Count)
 	c.count(field, &count)

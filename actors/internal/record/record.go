@@ -25,7 +25,7 @@ type CodeRefused struct {
 // Bundle is an event that contains the records of one write. In a cluster each record of the log is a Bundle.
 type Bundle struct {
 	Node    engine.NodeID
-	Token   uint64   // Node recognizes its own bundle by this number
+	Token   uint64   // lets Node recognize its own bundle
 	Records [][]byte // none of them is a bundle
 }
 
@@ -79,15 +79,15 @@ func (d *Decoder) Event(record []byte) (any, error) {
 	return d.envelope.event, nil
 }
 
-// bundleTag is the encoded number of the bundle field. It begins every record that is a bundle.
+// bundleTag is the encoded tag of the bundle field. Every record that is a bundle begins with it.
 const bundleTag = "\xaa\x01"
 
 func isBundle(record []byte) bool {
 	return len(record) >= len(bundleTag) && string(record[:len(bundleTag)]) == bundleTag
 }
 
-// Bundle decodes a record of a cluster's log. Danger: the result's Records alias the input. A record from before the
-// cluster was formed is not a bundle; the result then contains only this record.
+// Bundle decodes a record of a cluster's log. Danger: the result's Records share memory with the input. A record from
+// before the cluster was formed is not a bundle; the result then contains only this record.
 func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	if !isBundle(record) {
 		return Bundle{Records: [][]byte{record}}, nil

@@ -25,7 +25,7 @@ const (
 // the fields last and parts.
 type part struct {
 	requires  uint64               // required version
-	currency  engine.SavedCurrency // a section of each list
+	currency  engine.SavedCurrency // a chunk of each list
 	parts     uint64               // number of parts before the final part
 	last      bool
 	accounts  [][]byte // encoded account.States

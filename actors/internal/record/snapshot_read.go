@@ -22,10 +22,10 @@ type Snapshot struct {
 	Grants     []account.DayGrant
 	// GrantsClosedUntil is account.DayGrants.ClosedUntil.
 	GrantsClosedUntil engine.Date
-	Monotonic         time.Duration // account.ClockReading of the snapshot; not before that of any event in it
+	Monotonic         time.Duration // monotonic time of the snapshot, not earlier than that of any event in it
 }
 
-// SnapshotVisitor has callbacks for accounts and e-mail addresses. Decoder.Snapshot calls them for each part.
+// SnapshotVisitor gets the accounts and e-mail addresses of a snapshot. Decoder.Snapshot calls it for each part.
 type SnapshotVisitor struct {
 	// Accounts gets encoded accounts for Decoder.Account, valid only during the call. An error ends reading.
 	Accounts  func(encoded [][]byte) error

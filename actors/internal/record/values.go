@@ -12,7 +12,7 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Each method below is the codec of one type of field: it writes v as field n, or reads v from field n.
+// Each method below is for one type of field: it writes v as field n, or reads v from field n.
 
 // integer accepts numbers from low to high. The error for any other number begins with the text what.
 func integer[T ~int | ~int32 | ~int64 | ~uint16 | ~uint64](c *codec, n fieldNumber, v *T, low, high int64, what string) {
@@ -40,12 +40,12 @@ func (c *codec) node(n fieldNumber, v *engine.NodeID) { integer(c, n, v, 0, math
 
 func (c *codec) date(n fieldNumber, v *engine.Date) { integer(c, n, v, 0, dateMax, "date") }
 
-// monotonic is the codec of a monotonic time (account.ClockReading), in nanoseconds.
+// monotonic writes or reads a monotonic time (account.ClockReading), in nanoseconds.
 func (c *codec) monotonic(n fieldNumber, v *time.Duration) {
 	integer(c, n, v, 0, math.MaxInt64, "a monotonic time of")
 }
 
-// sint64 is the codec of a signed number in protobuf's zigzag encoding: small negative numbers are short.
+// sint64 writes or reads a signed number in protobuf's zigzag encoding: small negative numbers are short.
 func (c *codec) sint64(n fieldNumber, v *int64) {
 	switch {
 	case c.writing:
@@ -91,7 +91,7 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 	}
 }
 
-// internedText is the codec of a text that many records repeat. Equal texts share one copy.
+// internedText writes or reads a text that many records repeat. Equal texts share one copy.
 func (c *codec) internedText(n fieldNumber, v *string) {
 	if c.writing || c.nextField != n {
 		c.text(n, v)
@@ -119,7 +119,7 @@ func (c *codec) text(n fieldNumber, v *string) {
 	}
 }
 
-// decimal is the codec of a number's text. The empty text is the null Decimal.
+// decimal writes or reads the text of a number. The empty text is the null Decimal.
 func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	switch {
 	case c.writing:
@@ -138,7 +138,7 @@ func (c *codec) decimal(n fieldNumber, v *engine.Decimal) {
 	}
 }
 
-// byteStrings is the codec of a list of byte strings. When read, they alias the input.
+// byteStrings writes or reads a list of byte strings. The strings that it reads share memory with the input.
 func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	if c.writing {
 		for _, one := range *v {
@@ -152,7 +152,7 @@ func (c *codec) byteStrings(n fieldNumber, v *[][]byte) {
 	}
 }
 
-// digest is the codec of a mandatory SHA-256.
+// digest writes or reads a mandatory SHA-256.
 func (c *codec) digest(n fieldNumber, v *account.Digest) {
 	if c.writing {
 		c.putBytes(n, v[:])
@@ -187,7 +187,7 @@ func (c *codec) optionalDigest(n fieldNumber, v *account.Digest) {
 	}
 }
 
-// email is the codec of the mandatory digest and mask of an e-mail address. The mask shows only a few characters.
+// email writes or reads the digest and the mask of an e-mail address, both mandatory. The mask shows a few characters.
 func (c *codec) email(n fieldNumber, v *account.EmailID) {
 	if !c.writing {
 		c.require(n)
@@ -217,7 +217,7 @@ func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 	enum(c, n, v, precisionValues[:], "precision")
 }
 
-// enum is the codec of a value in the list values. It panics when it writes another value, because the engine never
+// enum writes or reads a value in the list values. It panics when it writes another value, because the engine never
 // produces one.
 func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {

@@ -18,6 +18,5 @@
 // To add a setting, add a row to node.go: its group in the help, name, kind, usage, and field of node.Config. If the
 // node can return errors about this field, add the field to flagForField.
 //
-// The address for Prometheus (--metrics-listen) must name its host, so that metrics are not public by accident
-// (decision O16).
+// The address for Prometheus (--metrics-listen) must name its host, so that metrics are not public by accident.
 package command

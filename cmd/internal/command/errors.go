@@ -33,8 +33,8 @@ func checkListeners(c *node.Config) error {
 	return nil
 }
 
-// checkImport checks that the file of --import can be opened. It does not open a pipe, because that would block until
-// there is a writer.
+// checkImport checks that the file of --import can be opened. It does not open a pipe, which would block until the pipe
+// has a writer.
 func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
@@ -60,8 +60,8 @@ func flagForField(field string) string {
 	}[field]
 }
 
-// Explain adds an exit code to an error of package node, and the flag of the wrong field of node.Config. It does so for
-// each of several joined errors.
+// Explain adds an exit code to an error of package node, and the flag of the wrong field of node.Config. For joined
+// errors it explains each of them.
 func Explain(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var explained []error

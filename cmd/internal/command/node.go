@@ -41,10 +41,10 @@ type Serve struct {
 	Config     node.Config
 	Log        terminal.LogOptions
 	ImportFile string // value of --import; "" means no file
-	Limits     bool
-	NoCollect  bool
-	strict     bool
-	accessLog  string
+	Limits     bool   // enforce quotas
+	NoCollect  bool   // do not fetch rates
+	strict     bool   // refuse unknown query parameters
+	accessLog  string // accessOff or accessAll
 }
 
 // Default returns the default settings of serve.

@@ -28,10 +28,10 @@ const (
 )
 
 // value is the value of a setting. Flags, variables and the configuration file all use Set, so they accept the same
-// texts and give the same errors. Most functions of this file return a value, and are named after its texts.
+// texts and give the same errors. Most functions here return a value and are named after the texts that it accepts.
 type value[T any] struct {
 	target *T
-	kind   string // placeholder in the help, such as FILE; a name in the flag's usage text replaces it
+	kind   string // placeholder in the help, such as FILE, unless the usage text of the flag names another
 	parse  func(string) (T, error)
 	format func(T) string
 }
@@ -177,7 +177,7 @@ func Line(target *string, kind string, charactersMax int) pflag.Value {
 	})
 }
 
-// Duration is a duration between low and high. A target below low is not set.
+// Duration is a duration between low and high. A target below low counts as unset.
 func Duration(target *time.Duration, low, high time.Duration) pflag.Value {
 	parse := func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -192,7 +192,7 @@ func Duration(target *time.Duration, low, high time.Duration) pflag.Value {
 	return &value[time.Duration]{target, "DURATION", parse, unless(time.Duration.String, func(d time.Duration) bool { return d < low })}
 }
 
-// Count is an integer between low and high. A target below low is not set.
+// Count is an integer between low and high. A target below low counts as unset.
 func Count(target *int, low, high int) pflag.Value {
 	parse := func(text string) (int, error) {
 		number, err := strconv.Atoi(text)

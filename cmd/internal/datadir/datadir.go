@@ -67,16 +67,16 @@ func Open(ctx context.Context, p *process.Process, c node.Config, log *slog.Logg
 	return data, ExplainLogError(c.Dir, err)
 }
 
-// OpenCopy opens a copy of a data directory in a new directory dir. It does not change data. A node may be running
-// there; the copy contains everything acknowledged by it.
+// OpenCopy copies the data directory c.Dir to the new directory dir, and opens the copy. It does not change c.Dir. If a
+// node is running there, the copy contains everything that the node has acknowledged.
 func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.Logger, dir string) (*node.Data, error) {
 	if err := RequireLog(c.Dir); err != nil {
 		return nil, err
 	}
-	if _, err := wal.Verify(c.Dir); err != nil { // opening the copy would name its files
+	if _, err := wal.Verify(c.Dir); err != nil { // otherwise errors would name files of the copy
 		return nil, ExplainLogError(c.Dir, err)
 	}
-	for err, try := fs.ErrNotExist, 0; err != nil; try++ { // the node removes old files, then CopyFiles can be repeated
+	for err, try := fs.ErrNotExist, 0; err != nil; try++ { // repeated if the node removes old files meanwhile
 		if !errors.Is(err, fs.ErrNotExist) || try == copyTries {
 			return nil, exit.Errorf(exit.CannotWrite, "make a temporary copy: %w", err)
 		}

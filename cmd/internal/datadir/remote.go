@@ -28,7 +28,7 @@ type Node struct {
 	startCommand string // command that starts the node, for messages
 }
 
-// New returns the node behind a socket. Messages show start, the command that starts this node.
+// New returns the node behind a socket. start is the command that starts this node, for messages.
 func New(socket, start string) *Node { return &Node{admin.NewClient(socket), start} }
 
 // Call calls an operation of the node. Errors have exit codes and advice for the operator (see Explain).

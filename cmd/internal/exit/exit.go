@@ -20,7 +20,7 @@ const (
 	SourcesMax   = 60  // sources check: 1 to SourcesMax is the number of sources that are not ok
 	NothingFound = 61  // sources suggest found no rates whose words are clear
 	Usage        = 64  // unknown command, flag or argument, or a bad value of a flag or argument
-	Rejected     = 65  // a manual rate, lines of an observation file or all its prices were rejected; the other lines were imported
+	Rejected     = 65  // a manual rate or lines of a file were rejected, or all quarantined; other lines were imported
 	NoInput      = 66  // an input file or directory can't be read, or has the wrong kind
 	Unavailable  = 69  // no node is running, the running node can't answer now, or no source can be reached
 	FailStop     = 70  // a write failed while the node ran, or an internal error

@@ -16,8 +16,8 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-// CredentialsVariable is the environment variable with the directory for a service manager's files with secrets
-// (systemd credentials). Access control lists protect these files, so their modes look as if the group could read them.
+// CredentialsVariable is the environment variable with the directory of systemd credentials: files with secrets. Access
+// control lists protect these files, so their modes look as if the group could read them.
 const CredentialsVariable = "CREDENTIALS_DIRECTORY"
 
 // Process is the environment of a command.

@@ -67,8 +67,8 @@ func (q *LogQueue) drop(lines []byte) {
 	q.dropped.Add(uint64(bytes.Count(lines, []byte{'\n'}))) //nolint:gosec // G115: a count
 }
 
-// Close writes the lines that wait. It waits at most logCloseMax for a reader of the log that does not read; the
-// goroutine then ends with the process.
+// Close writes the waiting lines. It waits at most logCloseMax for a blocked reader of the log; in that case the
+// goroutine ends with the process.
 func (q *LogQueue) Close() {
 	q.close()
 	limit := time.NewTimer(logCloseMax)

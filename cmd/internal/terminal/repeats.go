@@ -29,7 +29,7 @@ type recentErrors struct {
 
 type recentError struct {
 	loggedAt time.Time
-	leftOut  int // since then
+	leftOut  int // number of equal records omitted since then
 }
 
 func newRepeatLimiter(h slog.Handler) *repeatLimiter {

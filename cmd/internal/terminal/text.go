@@ -13,8 +13,8 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// Fprintf is like fmt.Fprintf, but ignores errors. Standard output is an ErrWriter, which keeps its first error, and
-// the command reports that error at its end. For an error of standard error there is no place left to report it.
+// Fprintf is like fmt.Fprintf, but ignores errors. Standard output is an ErrWriter, which keeps its first error; the
+// command reports that error at its end. An error of standard error could not be reported anywhere.
 func Fprintf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 // Plural returns a number with its noun: 1 line, 2 lines.

@@ -58,16 +58,16 @@ func Outcomes() []string {
 	return outcomes
 }
 
-// Config lists the values of labels. All fields are required.
+// Config contains the values of labels. All fields are required.
 type Config struct {
 	Routes   []string
 	Codes    []engine.Code // of errors
 	Conns    *conn.Counts
-	ConnsMax int // the cap of connections
+	ConnsMax int // maximum number of open connections
 }
 
-// Counters are the metrics of a server. They are safe for concurrent use. Frequently changed metrics are bound to their
-// labels at the start, because a lookup by labels takes longer than the change.
+// Counters contains the metrics of a server. It is safe for concurrent use. Metrics that change often are looked up by
+// their labels only once, in New, because a lookup takes longer than the change.
 type Counters struct {
 	config                       Config
 	requests, errors, admissions *prometheus.CounterVec
@@ -77,13 +77,13 @@ type Counters struct {
 	overMinute, overDay          atomic.Uint64      // requests refused because a quota was used up
 }
 
-// routeCounters are the bound metrics of a route.
+// routeCounters contains the metrics of a route that change often.
 type routeCounters struct {
 	got, gotUnchanged prometheus.Counter // GET requests answered 200 and 304
 	durations         prometheus.Observer
 }
 
-// New returns counters that are zero.
+// New returns metrics with the value zero.
 func New(config Config) *Counters {
 	c := &Counters{
 		config: config,
@@ -116,8 +116,8 @@ func New(config Config) *Counters {
 	return c
 }
 
-// Answer counts a response. route is an index of Config.Routes. elapsed is the time since the request was complete; it
-// is ignored unless timed is true.
+// Answer counts a response. route is an index of Config.Routes. elapsed is the time since the whole request had been
+// read; it is ignored unless timed is true.
 func (c *Counters) Answer(route int, method []byte, status int, timed bool, elapsed time.Duration) {
 	r := &c.routes[route]
 	if timed {
@@ -136,8 +136,8 @@ func (c *Counters) Answer(route int, method []byte, status int, timed bool, elap
 // Error counts an error response.
 func (c *Counters) Error(code engine.Code) { c.errors.WithLabelValues(string(code)).Inc() }
 
-// Admission counts a result of the admitter, which checks keys and quotas. code is "" for an admitted request. A code
-// outside Outcomes counts as unavailable.
+// Admission counts a result of account.Admitter. code is "" for an admitted request. A code that is not in Outcomes
+// counts as unavailable.
 func (c *Counters) Admission(hasKey bool, code engine.Code) {
 	outcome := string(code)
 	switch {
@@ -157,7 +157,7 @@ func (c *Counters) Admission(hasKey bool, code engine.Code) {
 	c.admissions.WithLabelValues(callerLabel(hasKey), outcome).Inc()
 }
 
-// Refused returns the numbers of requests refused because a minute's or a day's quota was used up.
+// Refused returns the numbers of requests refused because the quota of a minute or of a day was used up.
 func (c *Counters) Refused() (minute, day uint64) { return c.overMinute.Load(), c.overDay.Load() }
 
 // Collectors returns the metrics.

@@ -82,7 +82,7 @@ func Nullable(dst []byte, name, text string) []byte {
 	return Field(dst, name, text)
 }
 
-// Decimal appends a field with a decimal as a string, or null if the decimal has no text.
+// Decimal appends a field with a decimal as a string, or null if the decimal is null.
 func Decimal(dst []byte, name string, d engine.Decimal) []byte {
 	return Nullable(dst, name, d.String())
 }

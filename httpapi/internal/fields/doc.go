@@ -1,5 +1,5 @@
-// Package fields parses and formats values of HTTP header fields. It works on byte slices and knows neither requests
-// nor connections. Only Lines and RetryAfter allocate memory.
+// Package fields parses and formats values of HTTP header fields. It works on byte slices and imports no HTTP library.
+// Only Lines and RetryAfter allocate memory.
 //
 //	encoding.go   Accept-Encoding: RFC 9110, section 12.5.3
 //	etag.go       ETag and If-None-Match: RFC 9110, sections 8.8.3 and 13.1.2

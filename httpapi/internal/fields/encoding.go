@@ -6,7 +6,7 @@ import "bytes"
 const qualityMax = 1000
 
 // AcceptsGzip reports whether Accept-Encoding allows gzip, by name or with "*", and does not prefer identity. lines are
-// the values of all these header lines; without any the result is false.
+// the values of all Accept-Encoding headers. Without lines the result is false.
 func AcceptsGzip(lines [][]byte) bool {
 	gzip, star, identity := -1, -1, -1
 	for _, line := range lines {
@@ -34,8 +34,8 @@ func AcceptsGzip(lines [][]byte) bool {
 	return gzip > 0 && gzip >= identity
 }
 
-// codingQuality splits an item such as "gzip;q=0.5" into the coding and its quality in thousandths. An invalid quality
-// counts as 0: no compression.
+// codingQuality splits an item such as "gzip;q=0.5" into the coding and the quality in thousandths. An invalid quality
+// counts as 0, which means that the coding is not accepted.
 func codingQuality(item []byte) (coding []byte, quality int) {
 	semicolon := bytes.IndexByte(item, ';')
 	if semicolon < 0 {

@@ -15,8 +15,8 @@ func AppendETag(dst, digest []byte) []byte {
 	return append(dst, '"')
 }
 
-// IfNoneMatchHits reports whether If-None-Match is "*" or contains etag (weak comparison). The response must then be a
-// 304. lines are the values of all these header lines. Tags after a malformed tag in a line are ignored.
+// IfNoneMatchHits reports whether If-None-Match is "*" or contains etag (weak comparison), so that the response must be
+// a 304. lines are the values of all If-None-Match headers. Tags after a malformed tag in a line are ignored.
 func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	if len(lines) == 1 && string(TrimBlanks(lines[0])) == "*" {
 		return true
@@ -30,7 +30,7 @@ func IfNoneMatchHits(lines [][]byte, etag []byte) bool {
 	return false
 }
 
-// listsETag reports whether a comma-separated list of tags contains a tag. opaque is the tag without W/.
+// listsETag reports whether a comma-separated list of ETags contains a tag. opaque is the tag without W/.
 func listsETag(list, opaque []byte) bool {
 	for {
 		list = bytes.TrimLeft(list, " \t,")

@@ -19,11 +19,11 @@ func (p TrustedProxies) Contains(addr netip.Addr) bool {
 }
 
 // ClientAddress returns the address of a client behind proxies. peer is the last proxy, and lines are the values of the
-// X-Forwarded-For lines.
+// X-Forwarded-For headers.
 //
-// Each proxy appends the address of its peer, and the client can make up all earlier addresses. ClientAddress therefore
-// goes from right to left and returns the first address outside the trusted proxies. At a malformed entry, it returns
-// the address of the proxy that wrote the entry. If all addresses belong to trusted proxies, it returns the leftmost.
+// Each proxy appends the address of its peer, and a client can invent all earlier addresses. ClientAddress therefore
+// goes from right to left, and returns the first address that is not of a trusted proxy (or the leftmost, if all are).
+// At a malformed entry it returns the address of the proxy that wrote the entry.
 func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -51,7 +51,7 @@ func (p TrustedProxies) ClientAddress(peer netip.Addr, lines [][]byte) netip.Add
 }
 
 // forwardedAddress parses 192.0.2.1, 192.0.2.1:80, 2001:db8::1, [2001:db8::1] or [2001:db8::1]:80. It removes the zone
-// of an IPv6 address, which is meaningful only on the proxy.
+// of an IPv6 address, because a zone is meaningful only on the proxy.
 func forwardedAddress(entry []byte) (addr netip.Addr, ok bool) {
 	if len(entry) > addressBytesMax {
 		return netip.Addr{}, false

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// EqualFold reports whether b equals a name of small letters and hyphens, ignoring case. Danger: b must not contain
-// control characters, because CR would equal a hyphen.
+// EqualFold reports whether b equals lowercase, ignoring case. lowercase consists of small letters and hyphens. Danger:
+// b must not contain control characters, because EqualFold would take CR for a hyphen.
 func EqualFold(b []byte, lowercase string) bool {
 	if len(b) != len(lowercase) {
 		return false
@@ -32,8 +32,7 @@ func TrimBlanks(b []byte) []byte {
 
 const portDigitsMax = 5 // 65535
 
-// ValidPort reports whether b is empty, or a colon and a port of at most 65535. The port may be missing after the colon
-// (RFC 3986, section 3.2.3).
+// ValidPort reports whether b is empty, a colon, or a colon and a port of at most 65535 (RFC 3986, section 3.2.3).
 func ValidPort(b []byte) bool {
 	if len(b) == 0 {
 		return true

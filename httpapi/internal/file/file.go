@@ -14,19 +14,19 @@ import (
 // Values of headers.
 const (
 	allowedMethods = "GET, HEAD, OPTIONS"
-	// contentSecurityPolicy forbids a browser that shows a file as a page to execute or load anything in it.
+	// contentSecurityPolicy keeps a browser from executing or loading anything if it shows a file as a web page.
 	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	exposedHeaders        = "ETag, Link, X-Request-Id"
 )
 
-// File answers requests for one file. Pages of every origin may read it (CORS). All fields are required.
+// File answers requests for one file. Web pages of every origin may read it (CORS). All fields are required.
 type File struct {
 	MediaType    string
 	CacheControl string
-	// Admit counts a request for its client. false means that the client is at a limit and must wait.
+	// Admit counts a request for its client. At the client's limit it returns false, and how long to wait.
 	Admit func(*http.Request) (wait time.Duration, ok bool)
-	// Content returns the present version. A client gets code and message of an *engine.Error, and a 500 for other
-	// errors.
+	// Content returns the present content. If the error is an *engine.Error, the client gets its code and message. Any
+	// other error becomes a 500.
 	Content func() (*rendered.Body, error)
 }
 

@@ -9,8 +9,8 @@ import (
 // IDCharactersMax is the maximum length of an id in a path.
 const IDCharactersMax = 80
 
-// percentDecoded decodes each %XX. Without a '%' it returns text itself, else a copy. It returns text and false if a
-// '%' is not followed by two hexadecimal digits. A '+' stays, because no parameter allows spaces.
+// percentDecoded decodes each %XX in text. If a '%' lacks two hexadecimal digits, it returns text and false. A '+'
+// is not decoded, because no parameter allows spaces. Danger: the result may share memory with text.
 func percentDecoded(text []byte) ([]byte, bool) {
 	if bytes.IndexByte(text, '%') < 0 {
 		return text, true
@@ -22,8 +22,8 @@ func percentDecoded(text []byte) ([]byte, bool) {
 	return []byte(decoded), true
 }
 
-// PathID decodes the id at the end of a path. It returns false for invalid percent-encoding and for more than
-// IDCharactersMax characters. Each byte of invalid UTF-8 counts as a character.
+// PathID decodes the id at the end of a path. It returns false if the percent-encoding is invalid or the id has more
+// than IDCharactersMax characters. Each byte of invalid UTF-8 counts as a character.
 func PathID(encoded []byte) ([]byte, bool) {
 	id, ok := percentDecoded(encoded)
 	if !ok || utf8.RuneCount(id) > IDCharactersMax {

@@ -1,9 +1,9 @@
-// Package params parses the query parameters of the data operations and the id in a path. The resulting Query shares no
-// memory with the request. All problems of a request are reported at once. For an unknown name, the message suggests
-// the most similar known name.
+// Package params parses the query parameters of the data operations (all of /v1 except /v1/account), and the id in a
+// path. A Query shares no memory with the request. All problems of a request are reported at once. The message for an
+// unknown name suggests the most similar known name. Begin reading at Table.Read.
 //
 //	params.go  the table of parameters: names, grammars, parse functions, and the operations that allow or require them
-//	query.go   the Query, and parsing of some values
+//	query.go   Query, the parsed parameters
 //	decode.go  percent-decoding
-//	reader.go  parsing of a request: Table.Read
+//	reader.go  Table.Read, which parses a request
 package params

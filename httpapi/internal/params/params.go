@@ -2,7 +2,7 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Operation is a set of data operations (all of /v1 except /v1/account), one bit for each.
+// Operation is a set of data operations, one bit for each.
 type Operation uint16
 
 // Data operations.
@@ -28,16 +28,16 @@ type Row struct {
 	AllowedBy  Operation
 	RequiredBy Operation
 
-	// set parses a percent-decoded value into its field of q. It returns false for an invalid value.
+	// set parses a percent-decoded value into a field of q. It returns false if the value is invalid.
 	set func(q *Query, value []byte, catalogue *engine.Catalogue) bool
-	// nearest returns the known value most similar to an invalid one, or "". It may be nil.
+	// nearest returns the known value that is most similar to an invalid one, or "". It may be nil.
 	nearest func(catalogue *engine.Catalogue, value string) string
 }
 
 // rowsMax is the number of query parameters.
 const rowsMax = 10
 
-// Table lists the query parameters, frequent ones first, because Find searches in this order.
+// Table lists the query parameters. Frequent parameters are first, because Find searches in this order.
 type Table [rowsMax]Row
 
 // Names of the parameters of a range.
@@ -95,7 +95,7 @@ func (t *Table) Find(op Operation, name []byte) int {
 	return -1
 }
 
-// nearest returns the allowed name with the smallest edit distance to name, or "" for an operation without parameters.
+// nearest returns the parameter name with the smallest edit distance to name, or "" if the operation has no parameters.
 func (t *Table) nearest(op Operation, name string) string {
 	best, bestDistance := "", 0
 	for i := range t {

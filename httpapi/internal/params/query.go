@@ -2,8 +2,8 @@ package params
 
 import "github.com/tasard/tasard/engine"
 
-// Query is the parameters of a request. It is comparable and shares no memory with the request. A missing parameter is
-// zero, except that Limit gets its default, and From and To are always set for History.
+// Query contains the parameters of a request. It is comparable and shares no memory with the request. Missing
+// parameters are zero, except that Limit has the default, and From and To are always set for the operation History.
 type Query struct {
 	ID          string // id of an institution, from the path
 	Currency    string
@@ -32,7 +32,7 @@ func (q *Query) Ranking(now int64, forConvert bool) engine.RankingQuery {
 	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert, At: now}
 }
 
-// setCurrency parses ^[A-Z]{3}$. The currency need not be in the catalogue of known currencies.
+// setCurrency parses ^[A-Z]{3}$. It also accepts currencies that are not in the catalogue.
 func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) (ok bool) {
 	if len(value) != len(engine.QuoteCurrency) {
 		return false
@@ -48,7 +48,7 @@ func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) (ok bool)
 	return true
 }
 
-// setInstitution parses ^[a-z0-9-]+$. The institution need not be in the catalogue of known institutions.
+// setInstitution parses ^[a-z0-9-]+$. It also accepts institutions that are not in the catalogue.
 func (q *Query) setInstitution(value []byte, catalogue *engine.Catalogue) (ok bool) {
 	for _, c := range value {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {

@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	// ProblemsMax is the number of problems at which parsing stops. A request line can have thousands of unknown names.
+	// ProblemsMax is the number of problems after which parsing stops. A URL can contain thousands of unknown names.
 	ProblemsMax = 64
 	// NameBytesMax is the maximum length of a result of TruncatedName.
 	NameBytesMax = 64
@@ -39,9 +39,9 @@ type Problem struct {
 	Message string // shown after Name
 }
 
-// Options are Table.Read's inputs besides the request.
+// Options are the inputs of Table.Read besides the request.
 type Options struct {
-	Catalogue    *engine.Catalogue // its codes and ids are used in the Query, so known values need no copy
+	Catalogue    *engine.Catalogue // contains strings for known codes and ids, so that Query needs no copies
 	Today        engine.Date       // default end of a history range
 	AllowUnknown bool              // ignore unknown names, except those of credentials
 }
@@ -56,8 +56,8 @@ type queryReader struct {
 	problems []Problem
 }
 
-// Read parses a request for an operation into q. path is the encoded path, and text is the query string. Read reports
-// all problems at once.
+// Read parses a request for an operation into q, and returns all problems. path and text are the path and the query
+// string, still percent-encoded.
 func (t *Table) Read(q *Query, op Operation, path, text []byte, options Options) []Problem {
 	*q = Query{Limit: engine.LimitDefault}
 	r := queryReader{table: t, op: op, options: options, query: q}
@@ -131,7 +131,7 @@ func (r *queryReader) readPair(pair []byte) {
 	}
 }
 
-// suggestion returns the end of the message for an invalid value: the most similar known value, if any.
+// suggestion returns the end of the message for an invalid value, with the most similar known value, or "".
 func (r *Row) suggestion(value []byte, catalogue *engine.Catalogue) string {
 	if r.nearest != nil {
 		if nearest := r.nearest(catalogue, TruncatedName(value)); nearest != "" {
@@ -141,7 +141,7 @@ func (r *Row) suggestion(value []byte, catalogue *engine.Catalogue) string {
 	return ""
 }
 
-// readUnknown reports an unknown name once. For a likely credential, the message says where keys go.
+// readUnknown reports an unknown name once. For the name of a credential, the message says where keys go.
 func (r *queryReader) readUnknown(name string) {
 	isKey := IsCredentialName(name)
 	if r.options.AllowUnknown && !isKey {
@@ -169,8 +169,8 @@ func (r *queryReader) findMissing() {
 	}
 }
 
-// completeRange fills in a missing From or To. It reports a reversed or too long range. A range from after today
-// without an end is empty, not an error.
+// completeRange fills in a missing From or To, and reports a reversed or too long range. If only From is given and is
+// after today, the range is empty; this is not an error.
 func (r *queryReader) completeRange() {
 	if slices.ContainsFunc(r.problems, func(d Problem) bool {
 		return d.Name == fromName || d.Name == toName
@@ -188,7 +188,7 @@ func (r *queryReader) completeRange() {
 	}
 }
 
-// IsCredentialName reports whether clients often send an API key under this name by mistake, in upper or lower case.
+// IsCredentialName reports whether clients often send an API key under this name by mistake. It ignores case.
 func IsCredentialName(name string) bool {
 	switch strings.ToLower(name) {
 	case "api_key", "apikey", "access_key", "key", "token":

@@ -13,7 +13,7 @@ import (
 // NoGeneratedAt is the value of Encoded.GeneratedAt for a body without this field.
 const NoGeneratedAt = -1
 
-// Second is a time in whole seconds.
+// Second is a time in whole seconds, as a number and as text.
 type Second struct {
 	Unix int64
 	Text Text
@@ -35,8 +35,7 @@ type Encoded struct {
 	GeneratedAt int // offset in Body of generatedAt's value, or NoGeneratedAt
 }
 
-// ETag returns the weak ETag of a body: a digest of the body without generatedAt, so that it changes only with the
-// data.
+// ETag returns a weak ETag: a digest of the body without generatedAt, so that the ETag changes only with the data.
 func (e Encoded) ETag() []byte {
 	digest := sha256.New()
 	if e.GeneratedAt == NoGeneratedAt {
@@ -48,13 +47,13 @@ func (e Encoded) ETag() []byte {
 	return fields.AppendETag(nil, digest.Sum(nil))
 }
 
-// Body is a response body in its encoded forms. It is safe for concurrent use; two concurrent requests may make equal
-// copies.
+// Body caches the encoded forms of a response body. It is safe for concurrent use. Concurrent calls may encode the same
+// form twice.
 type Body struct {
 	etag   []byte
-	holes  []Span // generatedAt; empty for a body without this field
+	holes  []Span // the span of generatedAt's value; empty for a body without this field
 	newest atomic.Pointer[version]
-	packed atomic.Pointer[Holed]
+	packed atomic.Pointer[Holed] // the compressed body without the value of generatedAt
 }
 
 // version is a body for one value of generatedAt.
@@ -64,7 +63,7 @@ type version struct {
 	gzip   atomic.Pointer[[]byte]
 }
 
-// New returns a body encoded in this second.
+// New returns the Body of e, which was encoded in this second.
 func New(e Encoded, second *Second) *Body {
 	b := &Body{etag: e.ETag()}
 	if e.GeneratedAt != NoGeneratedAt {
@@ -74,14 +73,14 @@ func New(e Encoded, second *Second) *Body {
 	return b
 }
 
-// Undated returns a body without generatedAt.
+// Undated returns the Body of a text without generatedAt.
 func Undated(text []byte) *Body { return New(Encoded{text, NoGeneratedAt}, new(Second)) }
 
-// ETag returns the ETag of the body. It is weak, because all forms share it. Do not change it.
+// ETag returns the ETag of the body. The ETag is weak, because all forms share it. Do not change the result.
 func (b *Body) ETag() []byte { return b.etag }
 
-// At returns the body for this second, and its content coding: Gzip or "". It is compressed if the client accepts gzip
-// and the body has at least GzipBytesMin bytes. Do not change the result.
+// At returns the body for this second, and the content coding: Gzip or "". The body is compressed if the client accepts
+// gzip and the body has at least GzipBytesMin bytes. Do not change the result.
 func (b *Body) At(second *Second, acceptsGzip bool) (body []byte, coding string) {
 	v := b.version(second)
 	if !acceptsGzip || len(v.plain) < GzipBytesMin {
@@ -95,11 +94,12 @@ func (b *Body) At(second *Second, acceptsGzip bool) (body []byte, coding string)
 	return *packed, Gzip
 }
 
-// Plain returns an undated body, uncompressed. Do not change it.
+// Plain returns a body without generatedAt, uncompressed. Do not change the result.
 func (b *Body) Plain() []byte { return b.newest.Load().plain }
 
-// Send answers a request of net/http with an undated body. A 200 has an ETag, and becomes a 304 if the client already
-// has the body. The caller must first set all headers except ETag, Vary and Content-Encoding.
+// Send answers a request of net/http with a body without generatedAt. A response with status 200 gets an ETag, and
+// becomes a 304 if the client already has the body. The caller must first set all headers except ETag, Vary and
+// Content-Encoding.
 func (b *Body) Send(w http.ResponseWriter, r *http.Request, status int) {
 	header := w.Header()
 	header.Add("Vary", "Accept-Encoding")
@@ -116,11 +116,11 @@ func (b *Body) Send(w http.ResponseWriter, r *http.Request, status int) {
 		header.Set("Content-Encoding", coding)
 	}
 	w.WriteHeader(status)
-	if shared, ok := w.(interface{ SetBody(body []byte) }); ok { // package httpapi takes it without a copy
+	if shared, ok := w.(interface{ SetBody(body []byte) }); ok { // package httpapi does not copy the body
 		shared.SetBody(body)
 		return
 	}
-	_, _ = w.Write(body) // for HEAD too: the server does not send that body
+	_, _ = w.Write(body) // for HEAD too, because the server then drops the body
 }
 
 // version returns the version for a second.
@@ -135,7 +135,7 @@ func (b *Body) version(second *Second) *version {
 	return next
 }
 
-// compress compresses a version. Everything but the time is compressed only once.
+// compress compresses a version. Only the first call compresses the whole body; later calls insert the new time.
 func (b *Body) compress(plain []byte) []byte {
 	if len(b.holes) == 0 {
 		return NewHoled(plain, nil).Append(nil, plain, nil)

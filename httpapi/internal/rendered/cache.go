@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Cache keeps values, such as bodies, until they expire. Beyond its limits it drops the least recently used values. It
+// Cache stores values, such as bodies, until they expire. Beyond its limits it drops the least recently used values. It
 // is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	entriesMax, bytesMax int
 
 	mu      sync.Mutex
-	entries map[K]*list.Element // of byUse
-	byUse   list.List           // of *entry[K, V], most recently used first
+	entries map[K]*list.Element // elements of byUse
+	byUse   list.List           // all *entry[K, V], most recently used first
 	bytes   int                 // sum of entry.bytes
 }
 
@@ -28,18 +28,18 @@ type entry[K comparable, V any] struct {
 	key   K
 	bytes int // guarded by Cache.mu
 
-	mu     sync.Mutex // locked while the value is made, so that concurrent requests make it once
+	mu     sync.Mutex // locked during build, so that concurrent requests build a value only once
 	kept   Kept[V]
-	madeAt time.Time // a later time than now means that the clock was set back; the value is then made again
+	madeAt time.Time // if this is later than now, the clock was set back, and the value is built again
 }
 
-// NewCache returns a cache for at most entriesMax values with bytesMax bytes together.
+// NewCache returns a cache for at most entriesMax values, whose sizes are at most bytesMax in total.
 func NewCache[K comparable, V any](entriesMax, bytesMax int) *Cache[K, V] {
 	return &Cache[K, V]{entriesMax: entriesMax, bytesMax: bytesMax, entries: map[K]*list.Element{}}
 }
 
-// Get returns the value of a key. If it is missing or expired, Get calls build with the last value or the zero value,
-// and keeps the result. It does not keep errors.
+// Get returns the value of a key. If the value is missing or expired, Get calls build with the last value or the zero
+// value, and stores the result. It does not store errors.
 func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], error)) (V, error) {
 	e := c.entryOf(key)
 	e.mu.Lock()
@@ -71,7 +71,7 @@ func (c *Cache[K, V]) entryOf(key K) *entry[K, V] {
 	return element.Value.(*entry[K, V])
 }
 
-// resize sets the size of an entry, unless the entry was dropped meanwhile.
+// resize sets the size of an entry, unless the entry has been dropped in the meantime.
 func (c *Cache[K, V]) resize(e *entry[K, V], bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

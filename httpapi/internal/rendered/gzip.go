@@ -16,25 +16,25 @@ const (
 	// GzipBytesMin is the minimum length of a body worth compressing.
 	GzipBytesMin = 1 << 10
 
-	gzipLevel = 6 // a body is compressed once and sent in many responses
+	gzipLevel = 6 // higher than for Compressor, because a body is compressed once and sent often
 )
 
 // Span is a part of a body: from offset Start up to End.
 type Span struct{ Start, End int }
 
-// Holed is a gzip-compressed body with holes: parts of constant length whose content differs in each response. The rest
-// is compressed once. In a response each hole is a stored (uncompressed) deflate block:
+// Holed is a body compressed with gzip, except for holes: parts of constant length whose content differs between
+// responses. In a response each hole is a stored (uncompressed) deflate block:
 //
 //	gzip header | deflate blocks up to a hole | the hole, stored | deflate blocks … | last block, empty | CRC-32, length
 type Holed struct {
 	pieces [][]byte // the deflate blocks before each hole and after the last
 }
 
-// NewHoled compresses a body around its holes, if any.
+// NewHoled compresses a body, except for the holes.
 func NewHoled(body []byte, holes []Span) *Holed {
 	h, start := &Holed{}, 0
 	var out bytes.Buffer
-	// From the standard library, because klauspost's writer loses its history when it is flushed with few bytes.
+	// The writer of klauspost/compress would lose its history when it is flushed after few bytes.
 	w, _ := flate.NewWriter(&out, gzipLevel)
 	for i := 0; i <= len(holes); i++ {
 		end := len(body)
@@ -45,7 +45,7 @@ func NewHoled(body []byte, holes []Span) *Holed {
 		_ = w.Flush()                   // ends at a byte boundary
 		h.pieces = append(h.pieces, bytes.Clone(out.Bytes()))
 		out.Reset()
-		if i < len(holes) { // keeps the distances right; JSON has no zero bytes, so matches never refer to these
+		if i < len(holes) { // zero bytes keep the distances right; no match refers to them, because JSON has none
 			start = holes[i].End
 			_, _ = w.Write(make([]byte, start-end))
 			_ = w.Flush()
@@ -55,7 +55,7 @@ func NewHoled(body []byte, holes []Span) *Holed {
 	return h
 }
 
-// Append appends body, compressed with gzip, to dst. body differs from NewHoled's only in the holes.
+// Append appends body, compressed with gzip, to dst. body must equal the body of NewHoled except in the holes.
 func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	const deflate, unknownSystem = 8, 255
 	dst = append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem) // RFC 1952, without file name and time
@@ -73,7 +73,7 @@ func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(len(body))) //nolint:gosec // G115: modulo 2^32, as RFC 1952 says
 }
 
-// Compressor compresses bodies that are sent once. The zero value is ready for use. Safe for concurrent use.
+// Compressor compresses bodies that are sent once. The zero value is ready for use. It is safe for concurrent use.
 type Compressor struct{ writers sync.Pool }
 
 // Compress returns a body compressed with gzip.

@@ -35,7 +35,7 @@ type Config struct {
 type Pages struct {
 	config  Config
 	paths   []string                    // paths of the cookies, one for each language
-	origins *http.CrossOriginProtection // rejects forms of other sites, besides SameSite cookies
+	origins *http.CrossOriginProtection // rejects forms of other sites, in addition to SameSite cookies
 	texts   *pages.Texts
 }
 

@@ -48,8 +48,8 @@ func (p *Pages) withContext(handle func(*pageContext)) pages.Handler {
 	}
 }
 
-// withForm is withContext for forms. Before it reads the body, it rejects cross-origin requests and every content type
-// but that of HTML forms.
+// withForm is withContext for forms. It rejects cross-origin requests and all content types except that of HTML forms,
+// before it reads the body.
 func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	return p.withContext(func(v *pageContext) {
 		mediaType, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -67,7 +67,7 @@ func (p *Pages) withForm(handle func(*pageContext)) pages.Handler {
 	})
 }
 
-// value returns a field of the form without spaces around it. Query parameters are ignored.
+// value returns a field of the form without spaces at both ends. Query parameters are ignored.
 func (v *pageContext) value(name string) string { return strings.TrimSpace(v.formValues.Get(name)) }
 
 // digits returns a field of the form without spaces and hyphens.
@@ -93,8 +93,8 @@ func (v *pageContext) requester() account.Requester {
 // site's form comes without them. A browser that rejects cookies sends none either.
 func (v *pageContext) hasCookie() bool { return v.hasLogin || v.hasSession }
 
-// setLoginCookie sets the login cookie if the browser has none or email is not zero. A browser without the cookie gets
-// a new browserID. A non-zero email is stored in the cookie.
+// setLoginCookie gives a browser without a login cookie one with a new browserID. If email is not zero, it also stores
+// email in the cookie.
 func (v *pageContext) setLoginCookie(email account.Email) error {
 	if v.hasLogin && email.IsZero() {
 		return nil

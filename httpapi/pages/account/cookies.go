@@ -17,13 +17,13 @@ const (
 	securePrefix = "__Secure-"
 
 	browserIDBytes = 16
-	// visitLifetime is the lifetime of the login cookie before a code is requested. It is longer than that of a session.
+	// visitLifetime is the lifetime of the login cookie before a code is requested, longer than a session.
 	visitLifetime = time.Hour
-	// loginLifetime is the lifetime of the login cookie after a code request. At its end the code has expired, and
-	// another code can be requested.
+	// loginLifetime is the lifetime of the login cookie after a code is requested. When the cookie expires, the code
+	// has expired and another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter
-	// knownBrowserLifetime is the lifetime of the login cookie after a login. It keeps others from using up this
-	// browser's login limits; see account.Requester.
+	// knownBrowserLifetime is the lifetime of the login cookie after a login. With the cookie, the browser has login
+	// limits of its own, which other clients cannot use up; see account.Requester.
 	knownBrowserLifetime = 365 * 24 * time.Hour
 )
 
@@ -64,7 +64,7 @@ func (p *Pages) cookieName(r *http.Request, name string) string {
 	return name
 }
 
-// setCookie sets a cookie for the account pages' paths in all languages. A zero lifetime deletes it.
+// setCookie sets a cookie for the account pages' paths in all languages. A zero lifetime deletes the cookie.
 func (v *pageContext) setCookie(name, value string, lifetime time.Duration) {
 	p := v.p
 	age := int(lifetime / time.Second)
@@ -80,8 +80,8 @@ func (v *pageContext) setCookie(name, value string, lifetime time.Duration) {
 	}
 }
 
-// cookie returns the value of a cookie. It returns "" for two cookies of the same name, because another subdomain may
-// have set one of them.
+// cookie returns the value of a cookie. If two cookies have the name, it returns "", because another subdomain may have
+// set one of them.
 func (p *Pages) cookie(r *http.Request, name string) string {
 	cookies := r.CookiesNamed(p.cookieName(r, name))
 	if len(cookies) != 1 {

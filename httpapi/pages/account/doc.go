@@ -9,20 +9,20 @@
 //	POST /account/keys/{id}/revoke   revokes a key                         → /account
 //	POST /account/signout            closes the session                    → /account
 //
-// The same paths exist under /en. The arrows are redirects (303) after success. A GET of a form's path redirects to
-// /account. After an error the form is shown again with its input. The status is then 403 without a cookie, 422 for
-// invalid input, 409, or 429 or 503 with Retry-After. Wrong and expired codes give the same page, and so do known and
-// unknown e-mail addresses.
+// The same paths exist under /en. The arrows are redirects (303) after success. A GET of a path that takes a POST
+// redirects to /account. After an error the form is shown again with the user's input. The status is 403 without a
+// cookie of these pages, 409 at the limit of keys, 422 for invalid input, and 429 or 503 with Retry-After. The response
+// does not tell a wrong login code from an expired one, or a known e-mail address from an unknown one.
 //
 // # Secrets
 //
 // An API key appears only in the response to its creation, with Cache-Control: no-store. The session token is in a
-// cookie with HttpOnly, SameSite=Strict and the path of these pages. With https the cookie also has Secure and the
-// prefix __Secure-. A login code appears only in the body of a form.
+// cookie with HttpOnly, SameSite=Strict and the path of these pages. With https the cookie also has Secure, and the
+// name begins with __Secure-. A login code appears only in the body of a form.
 //
-// A form is accepted if the request is not cross-origin (http.CrossOriginProtection) and has a cookie of these pages.
-// Responses may be compressed: the BREACH attack is not possible, because no other site can request these pages with
-// cookies.
+// A form is accepted only if the request is not cross-origin (http.CrossOriginProtection) and has a cookie of these
+// pages. Responses may be compressed: the BREACH attack is not possible, because no other site can request these pages
+// with cookies.
 //
 // # Where to start reading
 //

@@ -13,19 +13,19 @@ import (
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
-// formView is the input and result of a page's forms. Messages are keys of pages.Texts.
+// formView is what the user entered in the forms of a page, and the result. Messages are keys of pages.Texts.
 type formView struct {
 	email, name string
-	fieldErrs   map[string]string // by name of the field: key of its error message
+	fieldErrs   map[string]string // error messages by name of the field
 	formErr     *formError        // may be nil
-	note        string            // key of a success message, or ""
+	note        string            // success message, or ""
 }
 
 // formError is an error about a whole form, not one of its fields.
 type formError struct {
 	Key    string // the text of the error has the key "fault." + Key
 	Status int
-	Wait   time.Duration // time until the user's next attempt; 0 is not shown
+	Wait   time.Duration // how long the user must wait; 0 is not shown
 }
 
 // noCookie is the error of a form without a cookie of these pages.
@@ -34,7 +34,7 @@ func noCookie() *formError { return &formError{Key: "stale", Status: http.Status
 // secondsMax is the maximum wait shown in seconds.
 const secondsMax = 120 * time.Second
 
-// formErrorOf converts an error to a formError, or to nil if users cannot help it.
+// formErrorOf converts an error to a formError. For an internal error it returns nil.
 func formErrorOf(err error) *formError {
 	status, wait := pages.StatusOf(err)
 	if status == http.StatusInternalServerError {
@@ -43,8 +43,8 @@ func formErrorOf(err error) *formError {
 	return &formError{string(engine.CodeOf(err)), status, wait}
 }
 
-// statusOf returns the HTTP status of a page: 422 after an error in a field, otherwise the form error's status, or 200.
-// It also sets Retry-After if the user should wait.
+// statusOf returns the HTTP status of a page: 422 after an error in a field, otherwise the status of the form error, or
+// 200. It also sets Retry-After if the user must wait.
 func (v *pageContext) statusOf(view formView) int {
 	switch f := view.formErr; {
 	case len(view.fieldErrs) > 0:

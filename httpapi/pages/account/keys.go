@@ -98,7 +98,7 @@ func (v *pageContext) keyForm(view formView, keys []account.KeyRecord) Node {
 		submit("button", l.T("home.make")))
 }
 
-// usage returns today's and the last minute's used and remaining requests.
+// usage returns the numbers of used and remaining requests, for today and for the last minute.
 func (v *pageContext) usage() (Node, error) {
 	if !v.p.config.Access.LimitsEnforced() {
 		return P(v.l.T("usage.off")), nil
@@ -119,8 +119,8 @@ func (v *pageContext) window(key string, w account.Window, note Node) Node {
 		P(v.l.T("usage.of", pages.Grouped(used), pages.Grouped(w.Limit))), note))
 }
 
-// sessionEnded deletes the session cookie and sends the sign-in page. status is the status of the page in an open
-// session.
+// sessionEnded deletes the session cookie and sends the sign-in page. status is the status that the page would have in
+// an open session.
 func (v *pageContext) sessionEnded(status int) {
 	v.setCookie(sessionCookie, "", 0)
 	v.hasSession = false
@@ -154,7 +154,7 @@ func (v *pageContext) keys() (keys []account.KeyRecord, suspended bool, err erro
 	return keys, suspended, err
 }
 
-// labelOf returns the name of an API key, or else its last characters.
+// labelOf returns the name of an API key or, if it has no name, the last characters of the key.
 func labelOf(key *account.KeyRecord) string {
 	if key.Name != "" {
 		return key.Name
@@ -162,7 +162,7 @@ func labelOf(key *account.KeyRecord) string {
 	return "…" + key.Hint
 }
 
-// createKey creates a key and shows it. The browser asks before a reload sends the form again.
+// createKey creates a key and shows it. It does not redirect, so a browser asks before a reload sends the form again.
 func (p *Pages) createKey(v *pageContext) {
 	if !v.hasSession {
 		v.sessionEnded(http.StatusForbidden)

@@ -56,8 +56,8 @@ func (p *Pages) show(v *pageContext) {
 	v.signInPage(formView{note: noteOf(v.r)})
 }
 
-// noteOf returns the key of the success message in the query, set by redirect. It accepts only known values, so that a
-// link can't put other texts on the page.
+// noteOf returns the key of the success message for the query parameter done, which a redirect has set. It accepts only
+// known values, so that a link can't put other texts on the page.
 func noteOf(r *pages.Request) string {
 	switch done := r.URL.Query().Get("done"); done {
 	case "revoked", "out":

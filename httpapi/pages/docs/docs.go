@@ -35,7 +35,7 @@ type Docs struct {
 	config   Config
 	texts    *pages.Texts
 	policy   string // Content-Security-Policy of the reference
-	answer   string // an example of a response
+	answer   string // an example response for the guide
 	snippets []snippet
 }
 
@@ -50,12 +50,12 @@ const (
 
 const (
 	rootPage = "/docs"
-	// cachedFor is the guide's time in caches, and the maximum delay of a new date of KeysRequired.
+	// cachedFor is the cache lifetime of the guide, and so the longest time until it shows a new date of KeysRequired.
 	cachedFor  = time.Minute
 	copyScript = "copy.js" // an asset of pages.Frame
 )
 
-// snippet is a program for copying.
+// snippet is an example program.
 type snippet struct {
 	Name, Title string
 	Run         string // command that runs the program, or ""
@@ -119,7 +119,7 @@ func (d *Docs) limitsSection(l *pages.Localizer) Node {
 	return l.Prose("limits-on", pages.Slots{"day": Text(pages.Grouped(d.config.Limits.Day)), "minute": Text(pages.Grouped(d.config.Limits.Minute))})
 }
 
-// keysSection tells when API keys are required. It also returns the expiry of the page in caches.
+// keysSection returns the text about the date from which API keys are required, and the expiry of the cached page.
 func (d *Docs) keysSection(l *pages.Localizer, now time.Time) (Node, time.Time) {
 	expires := now.Add(cachedFor)
 	var requiredAt time.Time
