@@ -23,12 +23,12 @@ type command = mailbox.Request[engine.Command, engine.Receipt]
 // writes holds the commands of one currency. The actor processes them in batches, one at a time: it decides the events
 // of a batch, the journal makes them durable, and the actor applies them.
 type writes struct {
-	pendingMax   int           // Config.PendingWritesMax
-	waiting      []*command    // commands not in a batch yet
-	inFlight     *writeBatch   // the batch that is being written, or nil
-	decideSingly int           // number of commands at the head of waiting that each get a batch of their own
-	stopped      *engine.Error // not nil: the node has stopped; the error for all commands
-	oneBundle    bool          // several nodes share the journal, so a batch must fit into one record (record.Bundle)
+	pendingMax     int           // Config.PendingWritesMax
+	waiting        []*command    // commands not in a batch yet
+	inFlight       *writeBatch   // the batch that is being written, or nil
+	decideOneByOne int           // number of commands at the head of waiting that each get a batch of their own
+	stopped        *engine.Error // not nil: the node has stopped; the error for all commands
+	oneBundle      bool          // several nodes share the journal, so a batch must fit into one record (record.Bundle)
 }
 
 // writeBatch is a batch of commands on its way through the journal.
@@ -86,7 +86,7 @@ func (c *currencyActor) next() {
 		case err == nil:
 			batch.answer()
 		case len(batch.commands) > 1:
-			w.decideSingly = len(batch.commands)
+			w.decideOneByOne = len(batch.commands)
 			w.waiting = append(batch.commands, w.waiting...)
 		default:
 			batch.commands[0].Reply(engine.Receipt{}, err)
@@ -101,14 +101,14 @@ func (w *writes) take() []*command {
 	for len(w.waiting) > 0 {
 		m := w.waiting[0]
 		observe, merges := m.Query.(engine.Observe)
-		single := !merges || w.decideSingly > 0
+		single := !merges || w.decideOneByOne > 0
 		size := countObservations(observe.Refreshes)
 		if len(batch) > 0 && (single || observations+size > batchObservationsMax) {
 			break
 		}
 		w.waiting[0] = nil // otherwise the array would keep the command
 		w.waiting = w.waiting[1:]
-		w.decideSingly = max(0, w.decideSingly-1)
+		w.decideOneByOne = max(0, w.decideOneByOne-1)
 		if m.Abandoned() {
 			continue
 		}

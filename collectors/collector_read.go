@@ -162,15 +162,15 @@ func (c *Collector) readPage(
 	result, err = c.parse(d, page, doc)
 	switch {
 	case err != nil:
-		return source.Result{}, withPlaces(failureOf(err, "read"), d, page, doc)
+		return source.Result{}, withSuggestion(failureOf(err, "read"), d, page, doc)
 	case len(result.Observations) == 0 && len(result.History) == 0:
 		return source.Result{}, source.Failf(source.Empty, "the page was read and has no rates")
 	}
 	return result, nil
 }
 
-// withPlaces adds the new places of the rates to the failure of a redesigned page, if package suggest finds them.
-func withPlaces(failure *source.Failure, d *source.Definition, page int, doc *source.Document) *source.Failure {
+// withSuggestion adds the new places of the rates to the failure of a redesigned page, if package suggest finds them.
+func withSuggestion(failure *source.Failure, d *source.Definition, page int, doc *source.Document) *source.Failure {
 	isOfOne := d.Institution != "" || d.Pages[page].Institution != ""
 	if !isOfOne || failure.Kind != source.Layout && failure.Kind != source.Value && failure.Kind != source.Empty {
 		return failure

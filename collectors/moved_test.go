@@ -24,7 +24,7 @@ func TestFailure_SaysWhereTheRatesAre(t *testing.T) {
 		"no prices":            {"bdi-site", "<p>Ha ocurrido un error</p>", source.Layout, "want"},
 	} {
 		d, _ := source.DefaultSet().Find(c.source)
-		got := withPlaces(source.Failf(c.kind, "want"), d, 0, &source.Document{Body: []byte(c.body)})
+		got := withSuggestion(source.Failf(c.kind, "want"), d, 0, &source.Document{Body: []byte(c.body)})
 		if got.Detail != c.want || strings.Count(got.Detail, "try:") > 1 {
 			t.Errorf("%s: %q, want %q", name, got.Detail, c.want)
 		}

@@ -27,8 +27,8 @@ const packedSlots = 16
 
 // packedConversion is a template compressed for amounts that have certain lengths.
 type packedConversion struct {
-	holes []rendered.Span // where the amounts and generatedAt are in the body
-	holed *rendered.Holed // the body compressed without them
+	holes   []rendered.Span       // where the amounts and generatedAt are in the body
+	spliced *rendered.SplicedGzip // the body compressed without them
 }
 
 // appendPacked appends the compressed body to dst. body and holes are results of appendBody.
@@ -40,10 +40,10 @@ func (t *conversionTemplate) appendPacked(dst, body []byte, holes []rendered.Spa
 	slot := &t.packed[hash&(packedSlots-1)]
 	p := slot.Load()
 	if p == nil || !slices.Equal(p.holes, holes) {
-		p = &packedConversion{slices.Clone(holes), rendered.NewHoled(body, holes)}
+		p = &packedConversion{slices.Clone(holes), rendered.NewSplicedGzip(body, holes)}
 		slot.Store(p)
 	}
-	return p.holed.Append(dst, body, holes)
+	return p.spliced.Append(dst, body, holes)
 }
 
 // amountOffsets are the offsets in conversionTemplate.text at which the two amounts of one item are inserted.

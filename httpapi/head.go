@@ -65,7 +65,7 @@ func setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 // requestState is the state of a request in progress.
 type requestState struct {
 	requestData
-	requestScratch
+	requestBuffers
 }
 
 // requestData is the part that begin clears. Clearing takes a hundred instructions less than allocating a new state.
@@ -89,8 +89,8 @@ type requestData struct {
 	id             RequestID     // set by appendHead; for other responses idOf returns the id
 }
 
-// requestScratch is the part that the next request reuses: buffers.
-type requestScratch struct {
+// requestBuffers is the part that the next request reuses: buffers.
+type requestBuffers struct {
 	out    []byte          // responses of the express path
 	etag   []byte          // ETag of a conversion
 	body   []byte          // body of a conversion

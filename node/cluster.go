@@ -285,9 +285,9 @@ const (
 	listenPollInterval = 20 * time.Millisecond
 )
 
-// unlisten closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or if Config
+// closeUntilReady closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or if Config
 // contains the listener (HTTP.Listener), it returns false and leaves the listener open.
-func (n *Node) unlisten(listener net.Listener) (bool, error) {
+func (n *Node) closeUntilReady(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
 		return false, nil
 	}

@@ -91,7 +91,7 @@ func (n *Node) openFiles(opened *closers) (err error) {
 	return nil
 }
 
-// listen opens the listeners. late means that the one for clients is closed again until the node is ready (unlisten).
+// listen opens the listeners. late means that the one for clients is closed again until the node is ready (closeUntilReady).
 func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
 	c := &n.config
 	if l.http = c.HTTP.Listener; l.http == nil {
@@ -106,7 +106,7 @@ func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
 			return nil
 		})
 	}
-	if late, err = n.unlisten(l.http); err != nil {
+	if late, err = n.closeUntilReady(l.http); err != nil {
 		return l, late, err
 	}
 	if l.redirect, err = n.listenRedirect(opened); err != nil || c.Admin.Metrics == "" {

@@ -171,7 +171,7 @@ func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) 
 			return err
 		}
 		sequence = x.log.last()
-		s := newestWhole(x.snapshots)
+		s := newestUndamaged(x.snapshots)
 		switch {
 		case s.sequence != sequence:
 			return fmt.Errorf("%w: records %d to %d", ErrUncovered, s.sequence+1, sequence)

@@ -108,7 +108,7 @@ func (x *examination) checkSnapshots() error {
 }
 
 // snapshotSequence returns the number of the newest undamaged snapshot's last record, or 0.
-func (x *examination) snapshotSequence() uint64 { return newestWhole(x.snapshots).sequence }
+func (x *examination) snapshotSequence() uint64 { return newestUndamaged(x.snapshots).sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
 	var damaged []*DamageError

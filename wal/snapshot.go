@@ -179,8 +179,8 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 	return snapshots, nil
 }
 
-// newestWhole returns the newest undamaged snapshot, or the zero snapshot. snapshots must be sorted by sequence.
-func newestWhole(snapshots []snapshot) snapshot {
+// newestUndamaged returns the newest undamaged snapshot, or the zero snapshot. snapshots must be sorted by sequence.
+func newestUndamaged(snapshots []snapshot) snapshot {
 	for _, s := range slices.Backward(snapshots) {
 		if s.damage == nil {
 			return s

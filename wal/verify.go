@@ -39,7 +39,7 @@ type SnapshotReport struct {
 // MarkInUse. Errors: *DamageError, *FormatError, and errors of reading. After an error the report contains everything
 // read before.
 func Verify(dir string) (Report, error) {
-	x, inUse, err := examineBeside(dir, nil)
+	x, inUse, err := examineInUse(dir, nil)
 	r := x.report()
 	if inUse { // a batch in progress is not on disk yet, and the mark is behind it
 		r.TornBytes, r.AmbiguousTail, r.Mark = 0, false, MarkInUse
@@ -50,9 +50,9 @@ func Verify(dir string) (Report, error) {
 // besideTries is the maximum number of attempts to examine a log that changes meanwhile.
 const besideTries = 10
 
-// examineBeside calls examine under the shared lock. If another process has the log open, it calls examine without a
+// examineInUse calls examine under the shared lock. If another process has the log open, it calls examine without a
 // lock, and repeats the call after an error, because that process appends to files and removes the oldest.
-func examineBeside(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
+func examineInUse(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
 		return err
@@ -137,7 +137,7 @@ type Entry struct {
 func Dump(dir string, visit func(Entry) error) error {
 	var last uint64 // newest record visited, also by an earlier try
 	var visitErr error
-	_, _, err := examineBeside(dir, func(loc location, f frame) error {
+	_, _, err := examineInUse(dir, func(loc location, f frame) error {
 		visitErr = cmp.Or(visitErr, f.records(func(sequence uint64, record []byte) error {
 			if sequence <= last {
 				return nil

@@ -146,8 +146,8 @@ func (c *Config) memberHosts() (hosts []string) {
 	return hosts
 }
 
-// routePassword returns the password that nodes send to each other within TLS, or "" without a secret.
-func (c *Config) routePassword() string {
+// clusterPassword returns the password that nodes send to each other within TLS, or "" without a secret.
+func (c *Config) clusterPassword() string {
 	if c.Secret == "" {
 		return ""
 	}

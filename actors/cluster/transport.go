@@ -328,7 +328,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 }
 
 func (t *transport) writeHello(w io.Writer, to string) error {
-	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.name(), t.c.process, t.c.machine, to, t.c.config.routePassword()}) //nolint:gosec // within TLS
+	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.name(), t.c.process, t.c.machine, to, t.c.config.clusterPassword()}) //nolint:gosec // within TLS
 	if err == nil {
 		_, err = w.Write(encodeMessage(kindHello, body))
 	}
@@ -522,7 +522,7 @@ func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hell
 		return h, err
 	}
 	state := conn.ConnectionState()
-	if err = t.c.config.checkPeer(&state, t.c.config.routePassword(), h.Password); err != nil {
+	if err = t.c.config.checkPeer(&state, t.c.config.clusterPassword(), h.Password); err != nil {
 		return h, err
 	}
 	switch {

@@ -167,7 +167,7 @@ func (r *Ref) run(messagesMax int) {
 		m, stop := r.dequeue()
 		switch {
 		case stop:
-			r.rejectKept()
+			r.rejectOpen()
 			r.close()
 			return
 		case m == nil:
@@ -246,8 +246,8 @@ func (r *Ref) failOnPanic(message any) {
 	}
 }
 
-// rejectKept makes the actor reject its open requests, and removes it from protoactor's registry.
-func (r *Ref) rejectKept() {
+// rejectOpen makes the actor reject its open requests, and removes it from protoactor's registry.
+func (r *Ref) rejectOpen() {
 	stop := &actor.Stop{}
 	defer r.failOnPanic(stop)
 	r.actor.RejectAll(ErrStopped)

@@ -40,7 +40,7 @@ func TestSources_Why(t *testing.T) {
 		}
 	}
 	long := "network: ask for robots.txt before anything else: dial: connect: no route to host"
-	if got := elide(long, 40); got != "network: ask for ro…ct: no route to host" {
+	if got := shortenMiddle(long, 40); got != "network: ask for ro…ct: no route to host" {
 		t.Errorf("shortened to %q", got)
 	}
 }

@@ -116,7 +116,7 @@ func printSources(out io.Writer, sources *admin.Sources, heading string) {
 		if h := s.Health; h != nil && h.Runs > 0 {
 			success, rates, quarantined = h.LastSuccess, h.Accepted+h.Repeated, h.Quarantined
 		}
-		reason := elide(reasonOf(s), reasonRunesShown)
+		reason := shortenMiddle(reasonOf(s), reasonRunesShown)
 		return []any{s.ID, s.Institution, evidenceOf(s), s.Priority, strings.Join(s.Methods, ", "), s.Host, s.State, success, rates, quarantined, reason}
 	})
 }
@@ -162,8 +162,8 @@ func summarize(missing []string) string {
 	return fmt.Sprintf("%s (and %d more)", missing[0], len(missing)-1)
 }
 
-// elide shortens a long reason in the middle: the beginning names the failed step, and the end the cause.
-func elide(text string, runesMax int) string {
+// shortenMiddle shortens a long reason in the middle: the beginning names the failed step, and the end the cause.
+func shortenMiddle(text string, runesMax int) string {
 	runes := []rune(text)
 	if len(runes) <= runesMax {
 		return text

@@ -132,6 +132,6 @@ func printTable(out io.Writer, reports []sourceReport) {
 		return cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict))
 	})
 	terminal.Table(out, "SOURCE\tVERDICT\tEVIDENCE\tRATES\tITS RATES MEANWHILE\tNEXT\tWHY", sorted, func(s *sourceReport) []any {
-		return []any{s.Source, s.Verdict, s.Evidence, len(s.Rates), s.Meanwhile, s.Next, elide(s.explanation(), cutRunes)}
+		return []any{s.Source, s.Verdict, s.Evidence, len(s.Rates), s.Meanwhile, s.Next, shortenMiddle(s.explanation(), cutRunes)}
 	})
 }

@@ -83,7 +83,7 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 		return r.errorf(source.Blocked, "the server forbids the request")
 	case r.status == http.StatusUnauthorized && len(r.body) > 0:
 		return r.errorf(source.Blocked, "the server asks for a login")
-	case r.status >= 400 && r.isBotWall():
+	case r.status >= 400 && r.isChallenge():
 		return r.errorf(source.Blocked, "the challenge page of a bot protection")
 	}
 	fetchErr := r.errorf(source.HTTPStatus, "want 200")
@@ -93,7 +93,7 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 	return fetchErr
 }
 
-func (r *rawResponse) isBotWall() bool {
+func (r *rawResponse) isChallenge() bool {
 	page := source.Document{ContentType: r.header.Get("Content-Type"), Body: r.body}
 	return r.header.Get("Cf-Mitigated") != "" || page.Challenge() != ""
 }

@@ -61,12 +61,12 @@ type Account struct {
 	createdAt     instant
 	special       *special // nil for most accounts
 
-	leaseAskedAt time.Duration  // monotonic time (ClockReading.Monotonic) of the last lease from NextLease
-	grownLease   int            // size of that lease; 0 = none yet
-	leases       recentLeases   // without a cluster
-	firstLeases  [2]recentLease // backing array of leases
-	keysPending  int            // keys being written to the log
-	ownTokens    *tokenLease    // see tokens
+	leaseAskedAt  time.Duration  // monotonic time (ClockReading.Monotonic) of the last lease from NextLease
+	lastLeaseSize int            // size of that lease; 0 = none yet
+	leases        recentLeases   // without a cluster
+	firstLeases   [2]recentLease // backing array of leases
+	keysPending   int            // keys being written to the log
+	ownTokens     *tokenLease    // see tokens
 }
 
 // special is rare data: a suspension, and a quota of the account's own.

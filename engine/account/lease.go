@@ -95,7 +95,7 @@ func (a *Account) applyReturn(e *Returned) {
 // hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
-	a.leasePending, a.keysPending, a.leaseAskedAt, a.grownLease, a.ownTokens = false, 0, now.Monotonic, 0, nil
+	a.leasePending, a.keysPending, a.leaseAskedAt, a.lastLeaseSize, a.ownTokens = false, 0, now.Monotonic, 0, nil
 	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.leases.admittedMax(now.Monotonic), restoredAt: now.Monotonic}
 	a.resumeNodeLeases(now)
 }
@@ -108,7 +108,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	if a.node != 0 {
 		return a.nextClusterLease(digest, now, policy, waiting)
 	}
-	day, size := a.today(now), max(1, policy.LeaseSize, a.grownLease)
+	day, size := a.today(now), max(1, policy.LeaseSize, a.lastLeaseSize)
 	count, limits := a.days.get(day), a.quota(policy)
 	if a.leasePending || a.closedDay(day, policy) || waiting == 0 && (policy.LeaseSize <= 1 || count.unspent() > size/2) {
 		return nil
@@ -125,7 +125,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	if added == 0 && (waiting == 0 || refunded == 0 && count.granted == 0) {
 		return nil
 	}
-	a.grownLease = size
+	a.lastLeaseSize = size
 	unspent := a.days.unspent()
 	if count.granted > 0 {
 		unspent -= count.unspent() // included in Count
@@ -135,7 +135,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 
 // LeaseLow reports whether requests will soon have to wait for a lease: at most an eighth of the newest is unspent.
 func (a *Account) LeaseLow(now ClockReading) bool {
-	size := a.grownLease
+	size := a.lastLeaseSize
 	if a.node != 0 {
 		size = a.tokens().rate.size
 	}
@@ -149,10 +149,10 @@ const LeaseGrownMax = 256
 // otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most one
 // lease (decision L1). A grown lease is at most a tenth of the day's remaining requests.
 func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
-	if a.grownLease == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
+	if a.lastLeaseSize == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
 		return initial
 	}
-	return max(initial, min(2*a.grownLease, LeaseGrownMax, left/10))
+	return max(initial, min(2*a.lastLeaseSize, LeaseGrownMax, left/10))
 }
 
 // newLease completes the fields of a lease, and marks the account's lease as pending.

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// clientShareOfCap: one client may have at most 1/clientShareOfCap of Config.MaxConns.
-	clientShareOfCap = 5
+	// clientFractionMax: one client may have at most 1/clientFractionMax of Config.MaxConns.
+	clientFractionMax = 5
 	// clientIPv6Bits is the prefix length of an IPv6 client. Providers assign a /64 to a household, whose devices
 	// choose the other 64 bits freely.
 	clientIPv6Bits = 64
@@ -22,9 +22,9 @@ type clientLimit struct {
 	open map[netip.Addr]int // number of open connections by keyOf
 }
 
-// newClientLimit lowers limit to at most maxConns/clientShareOfCap. 0 or less means no limit.
+// newClientLimit lowers limit to at most maxConns/clientFractionMax. 0 or less means no limit.
 func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
-	limit = max(0, min(limit, max(1, maxConns/clientShareOfCap)))
+	limit = max(0, min(limit, max(1, maxConns/clientFractionMax)))
 	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
 }
 

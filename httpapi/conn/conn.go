@@ -47,9 +47,9 @@ type Conn struct {
 	lingers   atomic.Bool // LingerOnClose was called
 	state     atomic.Uint32
 
-	idle      idleState
-	seenUsed  int64 // sort key in idleConns: the last use that evict has seen
-	heapIndex int   // index in idleConns.open
+	idle        idleState
+	lastSeenUse int64 // sort key in idleConns: the last use that evict has seen
+	heapIndex   int   // index in idleConns.open
 
 	readerBytes   int           // size of fasthttp's read buffer: the length of the first Read's argument
 	awaitsRequest bool          // the next byte begins a request

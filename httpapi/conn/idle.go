@@ -22,7 +22,7 @@ func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.las
 func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
 
 // idleConns finds the idle connection with the oldest use (idleState.last). It is a heap of all open connections,
-// ordered by the use that evict has seen (Conn.seenUsed). Requests do not update the heap, so a connection may have
+// ordered by the use that evict has seen (Conn.lastSeenUse). Requests do not update the heap, so a connection may have
 // been used later, and evict checks the first connections of the heap again.
 type idleConns struct {
 	mu   sync.Mutex
@@ -35,7 +35,7 @@ const evictStepsMax = 64
 func (s *idleConns) add(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.seenUsed = c.idle.last
+	c.lastSeenUse = c.idle.last
 	heap.Push(&s.open, c)
 }
 
@@ -53,12 +53,12 @@ func (s *idleConns) evict(now int64) *Conn {
 	for range min(evictStepsMax, len(s.open)) {
 		c := s.open[0]
 		switch since := c.idle.since.Load(); {
-		case since > c.seenUsed:
-			c.seenUsed = since
+		case since > c.lastSeenUse:
+			c.lastSeenUse = since
 		case since > 0 && c.idle.since.CompareAndSwap(since, evicted):
 			return c
 		default:
-			c.seenUsed = now
+			c.lastSeenUse = now
 		}
 		heap.Fix(&s.open, 0)
 	}
@@ -75,7 +75,7 @@ func (s *idleConns) all() []*Conn {
 type connHeap []*Conn
 
 func (h connHeap) Len() int           { return len(h) }
-func (h connHeap) Less(i, j int) bool { return h[i].seenUsed < h[j].seenUsed }
+func (h connHeap) Less(i, j int) bool { return h[i].lastSeenUse < h[j].lastSeenUse }
 
 func (h connHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -143,7 +143,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if c == nil {
 			continue
 		}
-		if err := l.makeRoom(); err != nil {
+		if err := l.acquirePermit(); err != nil {
 			_ = conn.Close() // nothing was written, so no data can be lost
 			return nil, err
 		}
@@ -153,8 +153,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// makeRoom acquires a permit. At the cap it closes an idle connection, or waits.
-func (l *Listener) makeRoom() error {
+// acquirePermit acquires a permit. At the cap it closes an idle connection, or waits.
+func (l *Listener) acquirePermit() error {
 	for !l.tryAcquire() {
 		if c := l.idle.evict(int64(l.now())); c != nil {
 			l.config.Counts.IdleClosed.Add(1)

@@ -25,7 +25,7 @@ func (p *Pages) showHome(w http.ResponseWriter, r *Request) {
 			Query: q.values().Encode(), Scripts: []string{"convert.js"}, NoIndex: q.AmountText != "", Feed: currencyFeed(q.Currency),
 			Address: addressQuery(q.Currency), Picture: "/share/" + strings.ToLower(q.Currency) + ".png",
 		}
-		doc.markInvalid(q)
+		doc.setBadRequest(q)
 		return doc, nil
 	})
 }
@@ -36,8 +36,8 @@ func currencyFeed(code string) string { return "/feeds/" + strings.ToLower(code)
 // feedLink returns a link to a feed.
 func (l *Localizer) feedLink(feed string) Node { return A(Href(feed), l.T("files.feed")) }
 
-// markInvalid sets the status of the page to 400 if the query has an invalid parameter.
-func (doc *Document) markInvalid(q pageQuery) {
+// setBadRequest sets the status of the page to 400 if the query has an invalid parameter.
+func (doc *Document) setBadRequest(q pageQuery) {
 	if len(q.Problems) > 0 {
 		doc.Status, doc.NoIndex = http.StatusBadRequest, true
 	}

@@ -79,7 +79,7 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 			Section: "/institutions", Title: institution.Name, Description: l.Str("institution.description", institution.Name),
 			Query: q.values().Encode(), Feed: feed,
 		}
-		doc.markInvalid(q)
+		doc.setBadRequest(q)
 		return doc, nil
 	})
 }

@@ -143,7 +143,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 		m.SetAccount(record.AppendAccount(nil, &state))
 	case *returnLease:
 		a.stopping = true
-		a.expedite()
+		a.flushLease()
 		a.returnLeaseOnStop()
 	case *mailbox.NodeFailed:
 		a.RejectAll(m.Err)
@@ -178,7 +178,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		a.lease(m.Query.key, now, 0)
 	case !a.urgent && a.Account.LeaseLow(now):
 		a.urgent = true
-		a.timer.hurry()
+		a.timer.flushNow()
 	}
 	a.reply(m, result, now)
 }
@@ -213,7 +213,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		m.Reject(a.noLease())
 		return
 	}
-	a.expedite()
+	a.flushLease()
 	if a.queued == nil {
 		a.queued = a.firstQueued[:0]
 	}
@@ -258,8 +258,8 @@ func (a *AccountActor) applyLease(event account.Event) {
 	}
 }
 
-// expedite makes the shard write the lease at once instead of after FlushDelay.
-func (a *AccountActor) expedite() {
+// flushLease makes the shard write the lease at once instead of after FlushDelay.
+func (a *AccountActor) flushLease() {
 	if a.Leasing && !a.urgent {
 		a.urgent = true
 		a.shard.Send(&Flush{})

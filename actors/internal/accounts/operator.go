@@ -102,7 +102,7 @@ func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
 	}
 	return t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
 		event := &account.LoginUnlocked{Email: email, At: wallTime(r.clock.Now()), By: by}
-		return &decision{events: []any{event}, done: func() error { r.showCodesUsedUp(); return nil }}, nil
+		return &decision{events: []any{event}, done: func() error { r.publishCodesUsedUp(); return nil }}, nil
 	})
 }
 

@@ -118,7 +118,7 @@ func (r *RegistrarActor) queueDecision(m *registryChange) {
 func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, expires *time.Time) (*decision, error) {
 	event, err := r.registry.RequestCode(email, from, r.clock.Now())
 	if err != nil {
-		r.showCodesUsedUp()
+		r.publishCodesUsedUp()
 		return nil, err
 	}
 	r.registry.Seal(event, code)
@@ -129,8 +129,8 @@ func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret,
 	}}, nil
 }
 
-// showCodesUsedUp copies the state of the registry for Accounts.LoginsCondition.
-func (r *RegistrarActor) showCodesUsedUp() {
+// publishCodesUsedUp copies the state of the registry for Accounts.LoginsCondition.
+func (r *RegistrarActor) publishCodesUsedUp() {
 	usedUp := r.registry.CodesUsedUp()
 	r.usedUp.Store(&usedUp)
 }

@@ -10,7 +10,7 @@ import (
 // FlushDelay is the time for which a shard collects events before it writes them, if no request waits for one of them.
 // On a node with one processor the sync of a write stops all requests, so fewer writes are better. Most of these events
 // are quota leases, which accounts request seconds before they need them. An account that spends faster ends the delay
-// for all shards (writeTimer.hurry).
+// for all shards (writeTimer.flushNow).
 const FlushDelay = 250 * time.Millisecond
 
 // checkReturnsInterval is the time between two CheckReturns messages in a cluster.
@@ -22,7 +22,7 @@ type Flush struct{ mailbox.OneWay }
 // CheckReturns tells a shard to send checkReturn to all its accounts.
 type CheckReturns struct{ mailbox.OneWay }
 
-// writeTimer is a goroutine that sends Flush to all shards FlushDelay after schedule, or at once after hurry. In a
+// writeTimer is a goroutine that sends Flush to all shards FlushDelay after schedule, or at once after flushNow. In a
 // cluster it also sends CheckReturns.
 type writeTimer struct {
 	shards         []*mailbox.Ref // set before start
@@ -37,8 +37,8 @@ func newWriteTimer() *writeTimer {
 // schedule makes the shards write after FlushDelay. It does not block.
 func (t *writeTimer) schedule() { signal(t.wake) }
 
-// hurry makes the shards write now. It does not block.
-func (t *writeTimer) hurry() { signal(t.now) }
+// flushNow makes the shards write now. It does not block.
+func (t *writeTimer) flushNow() { signal(t.now) }
 
 func signal(c chan struct{}) {
 	select {

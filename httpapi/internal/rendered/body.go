@@ -53,7 +53,7 @@ type Body struct {
 	etag   []byte
 	holes  []Span // the span of generatedAt's value; empty for a body without this field
 	newest atomic.Pointer[version]
-	packed atomic.Pointer[Holed] // the compressed body without the value of generatedAt
+	packed atomic.Pointer[SplicedGzip] // the compressed body without the value of generatedAt
 }
 
 // version is a body for one value of generatedAt.
@@ -138,11 +138,11 @@ func (b *Body) version(second *Second) *version {
 // compress compresses a version. Only the first call compresses the whole body; later calls insert the new time.
 func (b *Body) compress(plain []byte) []byte {
 	if len(b.holes) == 0 {
-		return NewHoled(plain, nil).Append(nil, plain, nil)
+		return NewSplicedGzip(plain, nil).Append(nil, plain, nil)
 	}
 	packed := b.packed.Load()
 	if packed == nil {
-		packed = NewHoled(plain, b.holes)
+		packed = NewSplicedGzip(plain, b.holes)
 		b.packed.Store(packed)
 	}
 	return packed.Append(nil, plain, b.holes)

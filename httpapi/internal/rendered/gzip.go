@@ -22,17 +22,17 @@ const (
 // Span is a part of a body: from offset Start up to End.
 type Span struct{ Start, End int }
 
-// Holed is a body compressed with gzip, except for holes: parts of constant length whose content differs between
+// SplicedGzip is a body compressed with gzip, except for holes: parts of constant length whose content differs between
 // responses. In a response each hole is a stored (uncompressed) deflate block:
 //
 //	gzip header | deflate blocks up to a hole | the hole, stored | deflate blocks … | last block, empty | CRC-32, length
-type Holed struct {
+type SplicedGzip struct {
 	pieces [][]byte // the deflate blocks before each hole and after the last
 }
 
-// NewHoled compresses a body, except for the holes.
-func NewHoled(body []byte, holes []Span) *Holed {
-	h, start := &Holed{}, 0
+// NewSplicedGzip compresses a body, except for the holes.
+func NewSplicedGzip(body []byte, holes []Span) *SplicedGzip {
+	h, start := &SplicedGzip{}, 0
 	var out bytes.Buffer
 	// The writer of klauspost/compress would lose its history when it is flushed after few bytes.
 	w, _ := flate.NewWriter(&out, gzipLevel)
@@ -55,8 +55,8 @@ func NewHoled(body []byte, holes []Span) *Holed {
 	return h
 }
 
-// Append appends body, compressed with gzip, to dst. body must equal the body of NewHoled except in the holes.
-func (h *Holed) Append(dst, body []byte, holes []Span) []byte {
+// Append appends body, compressed with gzip, to dst. body must equal the body of NewSplicedGzip except in the holes.
+func (h *SplicedGzip) Append(dst, body []byte, holes []Span) []byte {
 	const deflate, unknownSystem = 8, 255
 	dst = append(dst, 0x1f, 0x8b, deflate, 0, 0, 0, 0, 0, 0, unknownSystem) // RFC 1952, without file name and time
 	for i, piece := range h.pieces {

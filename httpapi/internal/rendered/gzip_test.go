@@ -25,7 +25,7 @@ func TestHoled(t *testing.T) {
 			other = append(other, rapid.StringOfN(rapid.RuneFrom([]rune("0123456789.\"a")), n, n, -1).Draw(r, "b")...)
 		}
 		body, other = append(body, shared...), append(other, shared...)
-		packed := NewHoled(body, holes).Append(nil, other, holes)
+		packed := NewSplicedGzip(body, holes).Append(nil, other, holes)
 		reader, err := gzip.NewReader(bytes.NewReader(packed))
 		if err != nil {
 			r.Fatal(err)
