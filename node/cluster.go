@@ -285,8 +285,8 @@ const (
 	listenPollInterval = 20 * time.Millisecond
 )
 
-// closeUntilReady closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or if Config
-// contains the listener (HTTP.Listener), it returns false and leaves the listener open.
+// closeUntilReady closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or with a
+// listener of the configuration (HTTP.Listener), it returns false and leaves the listener open.
 func (n *Node) closeUntilReady(listener net.Listener) (bool, error) {
 	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
 		return false, nil

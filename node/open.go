@@ -91,7 +91,8 @@ func (n *Node) openFiles(opened *closers) (err error) {
 	return nil
 }
 
-// listen opens the listeners. late means that the one for clients is closed again until the node is ready (closeUntilReady).
+// listen opens the listeners. late means that the one for clients is closed again until the node is ready
+// (closeUntilReady).
 func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
 	c := &n.config
 	if l.http = c.HTTP.Listener; l.http == nil {

@@ -100,10 +100,10 @@ func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
 	a.codes = append(a.codes, c)
 }
 
-// acquirePermit drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
+// makeRoom drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
 // day, are within the limit. So every remaining code can be tried. It never drops the newest code or the known
 // browser's.
-func (a *loginAttempt) acquirePermit(known Digest, wrongTries int, at time.Time) {
+func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
 	for i := 0; i < len(a.codes)-1 && wrongTries+a.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
 		if (known != Digest{}) && a.codes[i].Browser == known {
 			i++
@@ -301,7 +301,7 @@ func (r *Registry) share(row AddressState, from Requester, now ClockReading) int
 }
 
 // protectedTries returns the wrong tries that the known browser's code still allows, if another client requests a code.
-// A new code can replace all codes except that one (see acquirePermit).
+// A new code can replace all codes except that one (see makeRoom).
 func (a *loginAttempt) protectedTries(row AddressState, from Requester, now ClockReading) int {
 	if row.Browser == (Digest{}) || from.knownFor(row) {
 		return 0
@@ -322,11 +322,11 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 	}
 }
 
-// setCode makes a code valid, and drops older codes if necessary (acquirePermit).
+// setCode makes a code valid, and drops older codes if necessary (makeRoom).
 func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) {
 	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
 	a.setCode(code, now)
-	a.acquirePermit(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
+	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
 }
 
 // newCode returns the data of the event's login code. now is the monotonic time of the decision, or of the arrival from
