@@ -20,6 +20,17 @@ func grantNode(t *testing.T, accounts, snapshotRecords int) (*node, []*testMembe
 	return n, members
 }
 
+// wantSpent compares what accounts have spent of the day.
+func wantSpent(t *testing.T, n *node, when string, members []*testMember, want ...int) {
+	t.Helper()
+	for i, m := range members {
+		if m.token = login(t, n.System, n.mail, m.email, client(100+i)); n.spent(m.token) != want[i] {
+			t.Errorf("%s: account %d has spent %d, want %d", when, i+1, n.spent(m.token), want[i])
+		}
+	}
+	n.pass(2 * time.Minute) // so that codes can be asked for again
+}
+
 // grants are those in the log.
 func (n *node) grants(t *testing.T) (grants []account.DayGranted) {
 	t.Helper()
@@ -68,6 +79,26 @@ func TestL1_GrantOfADay_OneRecord(t *testing.T) {
 	}
 }
 
+// After a crash each account without an event of the day counts the grant as spent, whether or not a snapshot has it.
+func TestL1_GrantOfADay_CrashCostsALease(t *testing.T) {
+	for name, snapshotRecords := range map[string]int{"log": 0, "snapshot": 1} {
+		n, members := grantNode(t, 3, snapshotRecords)
+		n.admitted(members[0].keys[0], 2)
+		countAccounts(t, n.System)
+		n.admitted(members[1].keys[0], 3)
+		n.crash()
+		n.pass(2 * time.Minute)
+		const lease = account.LeaseSizeDefault
+		wantSpent(t, n, name, members, lease, lease, lease)
+		if got := n.admitted(members[1].keys[0], 1); got != 1 {
+			t.Errorf("%s: nothing is admitted after the crash", name)
+		}
+		n.crash()
+		n.pass(2 * time.Minute)
+		wantSpent(t, n, name+", again", members, lease, 2*lease, lease)
+	}
+}
+
 // The minute counts what may have been spent of a grant just before a crash.
 func TestL2_GrantOfADay_CrashKeepsTheMinute(t *testing.T) {
 	n := startNode(t, Config{AccountShards: 1, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1000, Minute: 16}, LeaseSize: 16}})
@@ -82,5 +113,26 @@ func TestL2_GrantOfADay_CrashKeepsTheMinute(t *testing.T) {
 	n.pass(time.Minute)
 	if got := n.admitted(second.keys[0], 17); got != 16 {
 		t.Errorf("%d of 17 admitted a minute later", got)
+	}
+}
+
+// A clean stop writes what accounts have spent of the grant, and takes the grant back.
+func TestL1_GrantOfADay_CleanStopCostsNothing(t *testing.T) {
+	n, members := grantNode(t, 3, 0)
+	n.admitted(members[0].keys[0], 2)
+	countAccounts(t, n.System)
+	n.admitted(members[1].keys[0], 3)
+	n.restart()
+	n.pass(2 * time.Minute)
+	wantSpent(t, n, "stopped", members, 2, 3, 0)
+	n.crash()
+	n.pass(2 * time.Minute)
+	wantSpent(t, n, "crashed without a grant", members, 2, 3, 0)
+	n.admitted(members[2].keys[0], 1)
+	n.restart()
+	wantSpent(t, n, "stopped again", members, 2, 3, 1)
+	got := n.grants(t)
+	if len(got) != 4 || got[0].TakenBack || !got[1].TakenBack || got[2].TakenBack || !got[3].TakenBack {
+		t.Errorf("%+v", got)
 	}
 }

@@ -128,3 +128,11 @@ func TestStats_Currencies(t *testing.T) {
 	}
 	check(start(t, Config{Journal: journal}))
 }
+
+func TestStats_Log(t *testing.T) {
+	s := start(t, Config{Dir: t.TempDir()})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := s.Stats(); !got.HasLog || got.Log.Batches != 1 || got.Log.Records == 0 || got.Log.LogBytes == 0 {
+		t.Errorf("%+v", got)
+	}
+}

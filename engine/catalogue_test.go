@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -46,6 +48,29 @@ func TestP4_CatalogueListsAreSorted(t *testing.T) {
 		if !slices.IsSortedFunc(c.Institutions(), byID) || !slices.IsSortedFunc(c.Currencies(), byCode) || !slices.IsSortedFunc(c.Sources(), bySource) {
 			t.Error("a list is not sorted")
 		}
+	}
+}
+
+func TestCatalogue_InternDoesNotAllocate(t *testing.T) {
+	c, currency, institution := DefaultCatalogue(), []byte("USD"), []byte("agente-la-nacional")
+	if got := testing.AllocsPerRun(100, func() {
+		_, _ = c.InternCurrency(currency)
+		_, _ = c.InternInstitution(institution)
+	}); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+	code, knownCode := c.InternCurrency(currency)
+	id, knownID := c.InternInstitution(institution)
+	copy(currency, "EUR")
+	copy(institution, "xxxxxx")
+	if !knownCode || !knownID || code != "USD" || id != "agente-la-nacional" {
+		t.Errorf("%q, %v, %q, %v: not the catalogue's own text", code, knownCode, id, knownID)
+	}
+	if code, ok := c.InternCurrency([]byte("usd")); ok || code != "" {
+		t.Errorf("usd is %q", code)
+	}
+	if id, ok := c.InternInstitution([]byte("USD")); ok || id != "" {
+		t.Errorf("USD is the institution %q", id)
 	}
 }
 
@@ -183,6 +208,13 @@ func TestExtend_TellsEachFault(t *testing.T) {
 	}
 }
 
+func TestExtend_FaultControl(t *testing.T) {
+	extended(t, DefaultCatalogue(), `{
+		"institutions": [{"id":"x","name":"X","type":"bank","contact":"","website":"","description":"Una línea.","active":true}],
+		"currencies": [{"code":"USD","name":"Dólar","symbol":"1234567890123456","lowest":"40","highest":"40"}],
+		"sources": [{"id":"`+strings.Repeat("a", 80)+`","upstreamSource":"`+strings.Repeat("ñ", 200)+`","lifetime":"8784h"}]}`)
+}
+
 func TestExtend_TellsAllFaultsAtOnce(t *testing.T) {
 	for file, want := range map[string]string{
 		`{"x": 1, "institutions": [{"id": "A%d", "name": "X", "type": "y"}, 5], "currencies": [{"code": "usd", "name": "Dólar", "lowest": "x"}],
@@ -205,6 +237,13 @@ func TestExtend_TellsAllFaultsAtOnce(t *testing.T) {
 		if !slices.Equal(places, wanted) {
 			t.Errorf("%v\nplaces %q\nwant   %q", err, places, wanted)
 		}
+	}
+}
+
+func TestExtend_TellsAReaderThatFails(t *testing.T) {
+	broken := errors.New("broken pipe")
+	if got, err := DefaultCatalogue().Extend(iotest.ErrReader(broken), "own.json"); got != nil || !errors.Is(err, broken) || !strings.Contains(err.Error(), "own.json") {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

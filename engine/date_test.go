@@ -50,6 +50,43 @@ func dateFault(text string) string {
 	return ""
 }
 
+// daysOf is a calendar without package time.
+func daysOf(year, month int) int {
+	switch {
+	case month == 2 && (year%4 == 0 && year%100 != 0 || year%400 == 0):
+		return 29
+	case month == 2:
+		return 28
+	case month == 4 || month == 6 || month == 9 || month == 11:
+		return 30
+	}
+	return 31
+}
+
+func TestT10_EveryDayOfTheCalendar(t *testing.T) {
+	step := sweep(31, 1)
+	date := Date(1)
+	for year := 1; year <= 9999; year++ {
+		for month := 1; month <= 12; month++ {
+			for dayOfMonth := 1; dayOfMonth <= daysOf(year, month); dayOfMonth++ {
+				if int(date)%step == 0 || date == 1 || date == dateMax {
+					text := fmt.Sprintf("%04d-%02d-%02d", year, month, dayOfMonth)
+					if got, err := ParseDate(text); err != nil || got != date || date.String() != text {
+						t.Fatalf("day %d is %s: ParseDate %d, %v; String %s", date, text, got, err, date)
+					}
+				}
+				date++
+			}
+			if _, err := ParseDate(fmt.Sprintf("%04d-%02d-%02d", year, month, daysOf(year, month)+1)); err == nil {
+				t.Fatalf("%d-%d has a day too many", year, month)
+			}
+		}
+	}
+	if date-1 != dateMax {
+		t.Errorf("the calendar ends with day %d, dateMax is %d", date-1, dateMax)
+	}
+}
+
 func TestDate_NoDate(t *testing.T) {
 	var none Date
 	if !none.IsZero() || none.String() != "" || len(none.Append(nil)) != 0 || none.AddDays(5) != 0 {
@@ -128,6 +165,19 @@ func TestT2_EveryDayBeginsWithItsStart(t *testing.T) {
 	}
 	if fault := startFault(Date.Start, dayOf("1890-01-01"), dayOf("2030-12-31"), 1); fault != "" {
 		t.Error(fault)
+	}
+}
+
+func TestT2_Control(t *testing.T) {
+	from, to := dayOf("1966-01-01"), dayOf("2000-12-31")
+	for name, planted := range map[string]func(Date) time.Time{
+		"midnight by the clock": func(d Date) time.Time { return d.atHour(0).UTC() },
+		"always four hours":     func(d Date) time.Time { return d.utc().Add(4 * time.Hour) },
+		"UTC":                   Date.utc,
+	} {
+		if startFault(planted, from, to, 1) == "" {
+			t.Errorf("starts by %q pass", name)
+		}
 	}
 }
 

@@ -110,6 +110,51 @@ func sameRate(a, b *Rate) bool { return *a == *b }
 
 func sameRow(a, b HistoryEntry) bool { return a == b }
 
+// The memory for a page does not depend on the number of institutions and currencies.
+func TestF11_APageOfTheSameSizeTakesTheSameMemory(t *testing.T) {
+	small, large := newSampleMarket(t, 45, 2), newSampleMarket(t, 450, 20)
+	for name, ask := range sampleQueries() {
+		before, after := allocatedBytes(func() { ask(small) }), allocatedBytes(func() { ask(large) })
+		if after > before+before/10 {
+			t.Errorf("%s: %d bytes, and %d with ten times as much to choose from", name, before, after)
+		}
+	}
+}
+
+// sampleMarket is a market in which all currencies have the same prices.
+type sampleMarket struct {
+	snapshots []*CurrencySnapshot
+	market    *MarketView
+	now       time.Time
+}
+
+func newSampleMarket(t testing.TB, institutions, currencies int) *sampleMarket {
+	t.Helper()
+	one := &sampleMarket{}
+	for i := range currencies {
+		c := newLargeFixture(institutions, 1)
+		c.state.currency = fmt.Sprintf("C%02d", i)
+		one.snapshots, one.now = append(one.snapshots, c.state.Snapshot()), c.now
+	}
+	one.market = NewMarketView(one.snapshots[0].catalogue, one.snapshots, one.now)
+	return one
+}
+
+// sampleQueries are queries with the same answer in every sampleMarket.
+func sampleQueries() map[string]func(*sampleMarket) {
+	ten, day := PageRequest{10, 0}, DateOf(noon)
+	first, mine := Filter{Currency: "C00"}, Filter{Currency: "C00", Institution: "institution-0007"}
+	return map[string]func(*sampleMarket){
+		"best":                    func(w *sampleMarket) { w.market.Ranking(RankingQuery{Filter: first, PageRequest: ten, Operation: Buy}) },
+		"rates":                   func(w *sampleMarket) { w.market.Rates(RatesQuery{first, ten}) },
+		"rates of one":            func(w *sampleMarket) { w.market.Rates(RatesQuery{mine, ten}) },
+		"rates of all currencies": func(w *sampleMarket) { w.market.Rates(RatesQuery{PageRequest: ten}) },
+		"history":                 func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{PageRequest: ten, From: day, To: day}) },
+		"history of one":          func(w *sampleMarket) { w.snapshots[0].History(HistoryQuery{mine, ten, day, day}) },
+		"the view while it holds": func(w *sampleMarket) { w.snapshots[0].view(w.now.Add(time.Hour)) },
+	}
+}
+
 // allocatedBytes is the least that work allocates in several rounds: the runtime allocates too.
 func allocatedBytes(work func()) uint64 {
 	least := ^uint64(0)

@@ -31,6 +31,28 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 	}
 }
 
+func TestT1_AViewIsRightUntilItChanges(t *testing.T) {
+	f := newFixture(t)
+	for i, institution := range []string{"bhd", "popular", "caribe"} {
+		f.accept("s-"+institution, usd(institution, "57", "60"))
+		f.advance(time.Duration(i+1) * time.Hour)
+	}
+	for range 3 {
+		view := f.view()
+		before := f.state.Snapshot().view(view.changesAt.Add(-1))
+		if !slices.EqualFunc(before.rates, view.rates, func(a, b *Rate) bool { return *a == *b }) {
+			t.Fatalf("the view changed before %s", view.changesAt)
+		}
+		f.now = view.changesAt
+		if len(f.view().toBuy) != len(view.toBuy)-1 {
+			t.Fatalf("nothing expired at %s", view.changesAt)
+		}
+	}
+	if !f.view().changesAt.IsZero() {
+		t.Error("a view without current rates changes by itself")
+	}
+}
+
 func TestT3_Expiry(t *testing.T) {
 	f := newFixture(t)
 	stated := usd("popular", "57", "60")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -129,6 +130,29 @@ func recordLifetime(t *testing.T) *crashRecorder {
 		mustClose(t, l)
 	}
 	return r
+}
+
+func TestW10_OrderOfSteps(t *testing.T) {
+	r, o := newCrashRecorder(t, func() uint64 { return 0 })
+	report := &goldenReport{dir: r.dir}
+	step := func(what string, do func()) {
+		r.ops = nil
+		do()
+		report.line("%s: %s", what, strings.Join(r.ops, ", "))
+	}
+	l := mustOpen(t, r.dir, o)
+	mustAppend(t, l, 40)
+	mustSnapshot(t, l, 10)
+	mustSnapshot(t, l, l.Last()-20)
+	step("snapshot", func() { mustSnapshot(t, l, l.Last()-1) })
+	step("drop", func() { must(t, l.DropBefore(l.Last())) })
+	mustClose(t, l)
+	r, o = newCrashRecorder(t, func() uint64 { return 0 })
+	o.SegmentBytes = 1
+	l = mustOpen(t, r.dir, o)
+	step("append that rolls", func() { mustAppend(t, l, 1) })
+	step("close", func() { mustClose(t, l) })
+	report.golden(t, "steps.txt")
 }
 
 func TestW3_CrashWhileATailIsCut(t *testing.T) {

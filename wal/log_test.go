@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,6 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
+
+func TestEmptyLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	l := mustOpen(t, dir, testOptions())
+	if l.First() != 1 || l.Last() != 0 {
+		t.Errorf("first %d last %d", l.First(), l.Last())
+	}
+	if _, _, ok, err := l.Snapshot(); ok || err != nil {
+		t.Errorf("snapshot of nothing: %v %v", ok, err)
+	}
+	if last, err := l.Append(nil); last != 0 || err != nil {
+		t.Errorf("empty batch: %d %v", last, err)
+	}
+	wantWhole(t, l)
+	mustClose(t, l)
+	mustClose(t, l)
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if r := mustOpenRecovery(t, dir); r.Mark != MarkWhole || r.AmbiguousTail || r.Last != 0 {
+		t.Errorf("second open: %+v", r)
+	}
+}
 
 func mustOpenRecovery(t *testing.T, dir string) Recovery {
 	t.Helper()
@@ -30,6 +54,32 @@ func TestOptionsAreChecked(t *testing.T) {
 		if _, err := Open(t.TempDir(), o); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+func TestReadFromTheMiddle(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), testOptions())
+	defer mustClose(t, l)
+	mustAppend(t, l, 40)
+	for from := uint64(1); from <= l.Last()+2; from++ {
+		next := from
+		err := l.Read(from, func(seq uint64, got []byte) error {
+			if seq != next || !bytes.Equal(got, record(seq)) {
+				t.Fatalf("from %d: record %d is %d %q", from, next, seq, got)
+			}
+			next++
+			return nil
+		})
+		if err != nil || next != max(from, l.Last()+1) {
+			t.Fatalf("from %d: ended before %d, %v", from, next, err)
+		}
+	}
+	if err := l.Read(0, func(uint64, []byte) error { return nil }); err == nil {
+		t.Error("read before the first record")
+	}
+	stop := errors.New("stop")
+	if err := l.Read(3, func(uint64, []byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("visitor's error became %v", err)
 	}
 }
 
@@ -169,6 +219,20 @@ func TestFiles(t *testing.T) {
 	defer mustClose(t, moved)
 	if moved.Last() != last || moved.Recovery().SnapshotSequence != 7 || len(files) < 5 {
 		t.Errorf("the log that was moved ends with %d, want %d; files %q", moved.Last(), last, files)
+	}
+}
+
+func TestListTellsFilesFromDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{snapshotPath("", 3) + tempSuffix, snapshotPath("", 4), segmentPath("", 5)} {
+		must(t, os.Mkdir(filepath.Join(dir, filepath.Base(name)), 0o700))
+	}
+	for _, name := range []string{snapshotPath("", 6) + tempSuffix, snapshotPath("", 7), segmentPath("", 8), snapshotPath("", 0), "snapshot-x.tmp"} {
+		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
+	}
+	l, err := listDir(dir)
+	if err != nil || len(l.temps) != 1 || len(l.snapshots) != 1 || len(l.segments) != 1 || len(l.foreign) != 3 {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
 

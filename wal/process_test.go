@@ -211,3 +211,22 @@ func killCycles(t *testing.T, cycles int) (killed int, acked uint64, bad int) {
 	}
 	return killed, acked, bad
 }
+
+func TestW6_RealWriteErrorPoisons(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	cmd, out := spawn(t, t.Context(), "filesize", dir)
+	acked, rest := lines(t, out, 1<<30)
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || strings.Count(rest, ErrPoisoned.Error()) != 2 || !strings.Contains(rest, "file too large") {
+		t.Fatalf("%v: %q", err, rest)
+	}
+	l := mustOpen(t, dir, childOptions())
+	defer mustClose(t, l)
+	r := l.Recovery()
+	t.Logf("%d acknowledged, %d recovered, %d bytes of the failed write cut", acked, r.Last, r.TornBytes)
+	if acked == 0 || l.Last() != acked || r.TornBytes == 0 || r.AmbiguousTail {
+		t.Errorf("acknowledged %d, %+v", acked, r)
+	}
+	wantWhole(t, l)
+}

@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"errors"
+	"io"
 	"math"
 	"os"
 	"testing"
@@ -45,6 +47,50 @@ func TestStats_WhatWasAppended(t *testing.T) {
 	l = mustOpen(t, dir, testOptions())
 	defer mustClose(t, l)
 	if again := l.Stats(); again.Batches != 0 || again.Bytes != 0 || again.LogBytes != got.LogBytes || again.Last != 10 {
+		t.Errorf("opened again: %+v", again)
+	}
+}
+
+// TestStats_ASyncThatFails counts the sync and not the batch.
+func TestStats_ASyncThatFails(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), testOptions())
+	mustAppend(t, l, 1)
+	real := l.store
+	l.store = &failingStore{store: real, failSync: true}
+	if _, err := l.Append(batchFrom(2, 1)); !errors.Is(err, ErrPoisoned) {
+		t.Fatal(err)
+	}
+	count, _ := observedSyncs(t, l)
+	if got := l.Stats(); got.Batches != 1 || got.Records != 1 || count != 2 {
+		t.Errorf("%+v, %d syncs", got, count)
+	}
+	l.store = real
+	mustClose(t, l)
+}
+
+func TestStats_Snapshots(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, testOptions())
+	mustAppend(t, l, 4)
+	mustSnapshot(t, l, 3)
+	mustSnapshot(t, l, 6)
+	got := l.Stats()
+	if got.Snapshots != 2 || got.SnapshotSequence != 6 || !got.SnapshotAt.Equal(testClock()) {
+		t.Errorf("%+v", got)
+	}
+	if want := int64(2*(snapshotHeaderBytes+snapshotTrailerBytes) + len("state 3") + len("state 6")); got.SnapshotBytes != want {
+		t.Errorf("%d bytes of snapshots, want %d", got.SnapshotBytes, want)
+	}
+	failed := errors.New("planted")
+	if err := l.WriteSnapshot(7, func(io.Writer) error { return failed }); !errors.Is(err, failed) || l.Stats().SnapshotSequence != 6 {
+		t.Errorf("a snapshot that failed: %v, %+v", err, l.Stats())
+	}
+	mustClose(t, l)
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	must(t, os.Chtimes(snapshotPath(dir, 6), at, at))
+	l = mustOpen(t, dir, testOptions())
+	defer mustClose(t, l)
+	if again := l.Stats(); again.SnapshotSequence != 6 || !again.SnapshotAt.Equal(at) {
 		t.Errorf("opened again: %+v", again)
 	}
 }

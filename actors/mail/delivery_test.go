@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"net"
@@ -31,7 +32,7 @@ type protection struct {
 	detail string // part of the log
 }
 
-func protections(t *testing.T) (all []protection, trusted string) {
+func protections(t *testing.T) (all []protection, trusted *x509.CertPool) {
 	good, wrong, expired := goodCertificate(t), newCertificate(t, "mail.evil.example", year(2200)), newCertificate(t, serverName, year(1999))
 	foreign, old := newCertificate(t, serverName, year(2201)), good.Clone()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
@@ -51,20 +52,7 @@ func protections(t *testing.T) (all []protection, trusted string) {
 		{name: "tls, foreign authority", mode: Implicit, server: foreign, inside: true, detail: "x509"},
 		{name: "tls, server speaks none", mode: Implicit, detail: "tls:"},
 		{name: "starttls, server speaks tls at once", mode: StartTLS, server: good, inside: true},
-	}, writeCertificates(t, good, wrong, expired)
-}
-
-// writeCertificates writes a file for Config.CAFile.
-func writeCertificates(t *testing.T, trusted ...*tls.Config) string {
-	var text []byte
-	for _, c := range trusted {
-		text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificates[0].Certificate[0]})...)
-	}
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	}, roots(good, wrong, expired)
 }
 
 // TestS9_Protection checks that an email is sent exactly when the configured protection holds, and that otherwise no
@@ -78,7 +66,7 @@ func TestS9_Protection(t *testing.T) {
 	}
 }
 
-func checkProtection(t *testing.T, tt protection, trusted string) {
+func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 	server, lines, logs := &smtpServer{tls: tt.server}, newPipes(), &bytes.Buffer{}
 	if tt.inside {
 		server.tls = nil
@@ -89,7 +77,7 @@ func checkProtection(t *testing.T, tt protection, trusted string) {
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
 		c.TLS = tt.mode
 		if tt.mode != Off {
-			c.CAFile = trusted
+			c.rootCAs = trusted
 		}
 	})
 	m.mustSend(t, "ana@example.do")
@@ -102,6 +90,49 @@ func checkProtection(t *testing.T, tt protection, trusted string) {
 	}
 	if !strings.Contains(logs.String(), tt.detail) {
 		t.Errorf("the log does not say %q: %s", tt.detail, logs)
+	}
+}
+
+// TestMail_Loopback sends over real sockets, with certificates from a file.
+func TestMail_Loopback(t *testing.T) {
+	good, file := goodCertificate(t), filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.Certificates[0].Certificate[0]}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []TLS{Off, StartTLS, Implicit} {
+		t.Run(string(mode), func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addr := listener.Addr().String()
+			server := &smtpServer{arrived: make(chan receivedMail, 1)}
+			switch mode {
+			case StartTLS:
+				server.tls = good
+			case Implicit:
+				listener = tls.NewListener(listener, good)
+			}
+			server.serve(t, listener)
+			m := openMailer(t, nil, io.Discard, func(c *Config) {
+				c.Addr, c.TLS = addr, mode
+				if mode != Off {
+					c.CAFile = file
+				}
+			})
+			m.mustSend(t, "ana@example.do")
+			select {
+			case mail := <-server.arrived:
+				if problems := mailProblems(mail.text, "ana@example.do", testCode); len(problems) > 0 {
+					t.Error(problems)
+				}
+			case <-t.Context().Done():
+				t.Fatal("no email arrived")
+			}
+			if err := m.Close(t.Context()); err != nil || m.Stats().Sent != 1 {
+				t.Errorf("close: %v, sent %d", err, m.Stats().Sent)
+			}
+		})
 	}
 }
 
@@ -228,6 +259,39 @@ func answer(codes *[]int) error {
 	code := (*codes)[0]
 	*codes = (*codes)[1:]
 	return refusal(code, "so it is")
+}
+
+// TestMail_Greylist checks that an email is delivered before its code expires if the server accepts it only five
+// minutes after the first attempt, and that it delays no other email.
+func TestMail_Greylist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := map[string]time.Time{}
+		server := &smtpServer{onRcpt: func(to string) error {
+			if _, seen := first[to]; !seen {
+				first[to] = clock()
+			}
+			if strings.HasPrefix(to, "grey") && clock().Sub(first[to]) < 5*time.Minute {
+				return refusal(450, "greylisted, come back later")
+			}
+			return nil
+		}}
+		b := newTestMailer(t, server, nil)
+		b.mustSend(t, "grey@example.do")
+		b.mustSend(t, "ana@example.do")
+		settleAfter(time.Second)
+		if got := server.receivedMails(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
+			t.Errorf("got %d emails, want ana's at once", len(got))
+		}
+		settleAfter(10 * time.Minute)
+		stats := b.Stats()
+		if stats.Sent != 2 {
+			t.Errorf("got %+v, want both sent", stats)
+		}
+		mails := server.receivedMails()
+		if last := mails[len(mails)-1]; last.to[0] != "grey@example.do" || !strings.Contains(string(last.text), "Message-ID: <") {
+			t.Errorf("got %q last", last.to)
+		}
+	})
 }
 
 // TestMail_Cut checks that a connection closed in the middle of the text delivers nothing, and that the next attempt

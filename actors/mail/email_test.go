@@ -163,3 +163,21 @@ func mailProblems(text []byte, to, code string) (problems []string) {
 	}
 	return problems
 }
+
+// TestS9_ControlMailProblems plants what mailProblems must find.
+func TestS9_ControlMailProblems(t *testing.T) {
+	good := string(render(t, mailTo(t, "ana@example.do", "01234567")))
+	for _, tt := range []struct{ name, old, new string }{
+		{"a header of another person", "To: <ana", "Bcc: <eva@evil.example>\r\nTo: <ana"},
+		{"a second recipient", "<ana@example.do>", "<ana@example.do>, <eva@evil.example>"},
+		{"the code in the subject", "Subject: ", "Subject: 01234567 "},
+		{"the code in a header", "Auto-Submitted: auto-generated", "Auto-Submitted: 01234567"},
+		{"words of another person", "Someone asked", "Eva asked"},
+		{"a link", "</body>", "<a href=3D\"https://evil.example\">x</a></body>"},
+	} {
+		bad := strings.ReplaceAll(good, tt.old, tt.new)
+		if bad == good || len(mailProblems([]byte(bad), "ana@example.do", "01234567")) == 0 {
+			t.Errorf("%s is not reported", tt.name)
+		}
+	}
+}

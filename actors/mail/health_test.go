@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -38,6 +39,25 @@ func TestS15_FailingComesAndGoes(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestS15_FullDoesNotFlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestMailer(t, &smtpServer{}, func(c *Config) { c.queueMax = 3 })
+		m.pipes.down.Store(true)
+		for i := range 4 {
+			err := m.Send(mailTo(t, fmt.Sprintf("ana%d@example.do", i), testCode))
+			if full := i == 3; full != (err != nil) {
+				t.Fatalf("email %d: %v", i, err)
+			}
+		}
+		wantMail(t, m, "full")
+		settleAfter(10 * time.Second)
+		wantMail(t, m, "full")
+		m.pipes.down.Store(false)
+		settleAfter(backoffMax)
+		wantMail(t, m, engine.ConditionOK)
+	})
 }
 
 // TestRefusing: a server that refuses the sender, or the emails to three recipients, permanently or for now, shows

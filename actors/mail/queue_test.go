@@ -198,3 +198,21 @@ func TestClose_Bounded(t *testing.T) {
 		})
 	}
 }
+
+// TestQueue_Sending checks that an email that is being sent stays in the queue when its code expires meanwhile.
+func TestQueue_Sending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestMailer(t, script(""), func(c *Config) { c.queueMax = 1 }) // the server accepts and hangs
+		short := mailTo(t, "short@example.do", testCode)
+		short.Expires = clock().Add(time.Second)
+		if err := m.Send(short); err != nil {
+			t.Fatal(err)
+		}
+		settleAfter(2 * time.Second)
+		wantOverloaded(t, m.Send(mailTo(t, "eva@example.do", testCode)), ErrFull)
+		settleAfter(attemptTimeout)
+		if stats := m.Stats(); stats.Expired != 1 || stats.Failures != 1 || !stats.sums(1) {
+			t.Errorf("got %+v", stats)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -150,6 +151,46 @@ func TestK1_LastUsed(t *testing.T) {
 	}
 	if valid, unknown := o.account.Authenticate(testKey), o.account.Authenticate(Digest{}); valid != "" || unknown != engine.CodeInvalidKey {
 		t.Errorf("a valid key is denied with %q, an unknown one with %q", valid, unknown)
+	}
+}
+
+func TestAccountRecordIsACopy(t *testing.T) {
+	o := newTestAccount(t, noon)
+	before := o.account.Record()
+	copied := o.account.Record()
+	o.admit(5)
+	revoke(t, o.account, "k1")
+	if !reflect.DeepEqual(before, copied) {
+		t.Errorf("a record changed: %+v", copied)
+	}
+	copied.Keys[0].ID = "changed"
+	if o.account.Record().Keys[0].ID != "k1" {
+		t.Error("a caller changed the account")
+	}
+}
+
+func TestReturnSaysNothingTwice(t *testing.T) {
+	o := newTestAccount(t, noon)
+	if event := o.account.Return(o.now); event != nil {
+		t.Errorf("nothing happened, and %+v", event)
+	}
+	o.admit(5)
+	event := o.account.Return(o.now)
+	if event.Unspent != LeaseSizeDefault-5 || event.RecentAdmitted != 5 || event.Day != engine.DateOf(noon) {
+		t.Errorf("%+v", event)
+	}
+	if _, needsLease := o.account.Admit(testKey, o.now, o.policy); !needsLease {
+		t.Error("what was given back is spent")
+	}
+	o.account.Apply(event)
+	o.advance(time.Minute)
+	if event := o.account.Return(o.now); event == nil || event.RecentAdmitted != 0 || event.Unspent != 0 {
+		t.Errorf("the last minute is still in the log: %+v", event)
+	} else {
+		o.account.Apply(event)
+	}
+	if event := o.account.Return(o.now); event != nil {
+		t.Errorf("again %+v", event)
 	}
 }
 

@@ -61,6 +61,48 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 	})
 }
 
+// A request for which other nodes leave no room is refused without a lease, until their leases are old enough.
+func TestL5_OthersLeaveNoRoom(t *testing.T) {
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
+	a := newClusterAccount(1, now)
+	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Monotonic: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
+	for _, c := range []struct {
+		after, retry time.Duration
+		remaining    int
+	}{{0, 61 * time.Second, 0}, {60 * time.Second, time.Second, 0}, {61 * time.Second, 0, 30}, {120 * time.Second, 0, 30}, {121 * time.Second, 0, 60}} {
+		at := later(now, c.after)
+		if lease := a.NextLease(testKey, at, defaultPolicy, 0); lease != nil {
+			t.Errorf("after %s %+v is leased", c.after, lease)
+		}
+		v := a.Usage(at, defaultPolicy)
+		if v.Minute.Remaining != c.remaining || v.Day.Remaining != 1000-20 || v.RetryAfter != c.retry || v.Admitted != (c.remaining > 0) {
+			t.Errorf("after %s %+v, want %d, %s", c.after, v, c.remaining, c.retry)
+		}
+	}
+}
+
+// A node may spend a lease for LeaseSpan after it asked for it, by either clock and however late it was durable.
+func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
+	a := newClusterAccount(1, now)
+	lease := a.NextLease(testKey, now, defaultPolicy, 5)
+	if lease == nil || lease.Count != 5 || lease.Node != 1 {
+		t.Fatalf("%+v", lease)
+	}
+	a.Apply(lease)
+	last := later(now, LeaseSpan-time.Nanosecond)
+	if v, needsLease := a.Admit(testKey, last, defaultPolicy); !v.Admitted || needsLease {
+		t.Errorf("%+v, %v", v, needsLease)
+	}
+	slept := ClockReading{Wall: now.Wall.Add(LeaseSpan), Monotonic: now.Monotonic + time.Second}
+	if _, needsLease := a.Admit(testKey, slept, defaultPolicy); !needsLease {
+		t.Error("a lease is spent after its time by the wall clock: the machine may have slept")
+	}
+	if _, needsLease := a.Admit(testKey, later(now, LeaseSpan), defaultPolicy); !needsLease {
+		t.Fatal("a lease is spent after its time")
+	}
+}
+
 // A log moves from a single node to a cluster and back: earlier leases count on both sides.
 func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}

@@ -69,6 +69,29 @@ func TestS9_EmailGrammar(t *testing.T) {
 	}
 }
 
+// TestS9_EachByteOfAnEmail tries every byte in each part of an address.
+func TestS9_EachByteOfAnEmail(t *testing.T) {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for c := range 256 {
+		b := string([]byte{byte(c)})
+		for text, want := range map[string]bool{
+			"a" + b + "z@b.do":  strings.Contains(letters+"#$&'*+-/=?^_{}~.", b),
+			"a@b" + b + "c.do":  strings.Contains(letters+"-.", b),
+			"a@b.d" + b + "x":   strings.Contains(letters+"-", b),
+			"a@b.1" + b:         strings.Contains(letters[:52], b),
+			"a@" + b + "b.do":   strings.Contains(letters, b),
+			"a@b" + b + ".do":   strings.Contains(letters, b),
+			b + "@example.do":   strings.Contains(letters+"#$&'*+-/=?^_{}~", b),
+			"a@example.do" + b:  strings.Contains(letters, b),
+			"a@b.do" + b + ".x": false,
+		} {
+			if _, err := ParseEmail(text); (err == nil) != want {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	}
+}
+
 func TestEmailID_KeepsItsParts(t *testing.T) {
 	email, err := ParseEmail("Somebody@Example.Do")
 	must(t, err)

@@ -40,6 +40,59 @@ func TestL1_GrantsOfADay(t *testing.T) {
 	}
 }
 
+// Of more days than are kept the earliest is closed: an account without an event since might have spent its grant.
+func TestL1_GrantsOfADay_DroppedDaysAreClosed(t *testing.T) {
+	const first = engine.Date(739_000)
+	grants := &DayGrants{}
+	for i := range engine.Date(dayGrantsMax + 1) {
+		grants = grants.Apply(granted(first+i, 1, time.Duration(i)), false)
+	}
+	if len(grants.Grants) != dayGrantsMax || grants.ClosedUntil != first {
+		t.Fatalf("%+v", grants)
+	}
+	a, policy := New(1), defaultPolicy
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	policy.Grants = grants
+	now := ClockReading{Wall: first.Start().Add(time.Hour), Monotonic: time.Hour}
+	if result, needsLease := a.Admit(testKey, now, policy); result.Admitted || needsLease || result.Day.Remaining != 0 {
+		t.Errorf("%+v, needs a lease %t", result, needsLease)
+	}
+}
+
+// A grant that an earlier process made counts as spent, also in the first event of the account: a second crash must
+// not forget it.
+func TestL1_GrantsOfADay_TheNextLeaseIncludesTheGrant(t *testing.T) {
+	a, policy := New(1), defaultPolicy
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	today := engine.DateOf(noon)
+	policy.Grants = (&DayGrants{}).Apply(granted(today, 1, 0), false)
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
+	if _, needsLease := a.Admit(testKey, now, policy); !needsLease {
+		t.Fatal("admitted from the grant of an earlier process")
+	}
+	lease := a.NextLease(testKey, now, policy, 1)
+	if lease == nil || lease.Count != 32 || lease.Unspent != 0 {
+		t.Fatalf("%+v", lease)
+	}
+	a.Apply(lease)
+	if spent := 1000 - a.Usage(now, policy).Day.Remaining; spent != 16 || a.days.get(today).unspent() != 16 {
+		t.Errorf("%d spent, %d unspent", spent, a.days.get(today).unspent())
+	}
+}
+
+// The whole grant counts, also if the quota was lowered since: it may be raised again.
+func TestL1_GrantsOfADay_CountUnderALowerQuota(t *testing.T) {
+	a, policy := New(1), defaultPolicy
+	policy.Grants = (&DayGrants{}).Apply(granted(engine.DateOf(noon), 1, 0), false)
+	now := ClockReading{Wall: noon, Monotonic: time.Hour}
+	for _, quota := range []Quota{{2, 2}, {20, 20}} {
+		a.Apply(&QuotaSet{Account: 1, Quota: quota})
+		if left := a.Usage(now, policy).Day.Remaining; left != max(0, quota.Day-16) {
+			t.Errorf("%d remain of %d", left, quota.Day)
+		}
+	}
+}
+
 // Only the newest grant is spent without an event. Here the clock is set back across midnight and the grant of that day
 // is made; on the later day the account, which has begun with it, must not go on without an event: after a crash the
 // request would be missing in the minute.

@@ -82,6 +82,27 @@ func (o *testAccount) restart() {
 	o.account.Resume(o.now)
 }
 
+func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
+	o := newTestAccount(t, noon)
+	o.policy.LeaseSize = 1
+	for waiting, want := range map[int]int{1: 1, 40: 40, 500: 60} {
+		account := Restore(o.account.State())
+		if lease := account.NextLease(testKey, o.now, o.policy, waiting); lease.Count != want || lease.KeyID != "k1" {
+			t.Errorf("%d wait: %+v", waiting, lease)
+		}
+		if account.NextLease(testKey, o.now, o.policy, waiting) != nil {
+			t.Error("two leases in flight")
+		}
+		account.AbortLease()
+		if account.NextLease(testKey, o.now, o.policy, waiting) == nil {
+			t.Error("no lease after a lost one")
+		}
+	}
+	if o.account.NextLease(testKey, o.now, o.policy, 0) != nil {
+		t.Error("a lease that is not needed")
+	}
+}
+
 // A clock that shows more days than are kept closes the oldest ones, which never open again.
 func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
 	o := newTestAccount(t, noon)
@@ -260,5 +281,28 @@ func TestL8_AnonymousTableIsBounded(t *testing.T) {
 	}
 	if len(s.rows) != rowsPerSet {
 		t.Errorf("%d rows", len(s.rows))
+	}
+}
+
+func TestL1_DaysDropTheOldest(t *testing.T) {
+	var d dayCounts
+	for _, day := range []engine.Date{50, 40, 60, 45, 41, 70, 55, 42} {
+		if c := d.getOrCreate(day); c == nil || c.day != day {
+			t.Fatalf("open %d gives %+v", day, c)
+		}
+	}
+	if d.getOrCreate(30) != nil || d.closedUntil != 30 || len(d.counts) != daysKept {
+		t.Errorf("an older day pushed out another: %+v", d)
+	}
+	if c := d.getOrCreate(43); c == nil || c.day != 43 || d.closedUntil != 40 || d.find(40) != nil || d.find(41) == nil {
+		t.Errorf("after a day in the middle: %+v", d)
+	}
+	for day := engine.Date(0); day <= 41; day++ {
+		if closed := day <= 40; d.closed(day) != closed || closed && d.getOrCreate(day) != nil {
+			t.Errorf("day %d: closed %t", day, d.closed(day))
+		}
+	}
+	if unknown := d.get(99); unknown != (dayCount{day: 99}) || d.newest() != 70 {
+		t.Errorf("a day that was never counted is %+v; the newest is %d", unknown, d.newest())
 	}
 }

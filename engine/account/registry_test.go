@@ -115,6 +115,24 @@ func not(code string) string {
 	return "0" + code[1:]
 }
 
+// Of two right codes before anything is durable one opens a session.
+func TestS2_TwoRightAnswers(t *testing.T) {
+	d := newLoginFixture(t)
+	code := d.mustRequest("a@b.do")
+	first, err := d.registry.TryCode(idOf("a@b.do"), code, digestOf("1"), d.client(), d.now)
+	if _, opened := first.(*SessionOpened); !opened || err != nil {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	second, err := d.registry.TryCode(idOf("a@b.do"), code, digestOf("2"), d.client(), d.now)
+	d.refused(err, engine.CodeInvalidCode, 0)
+	if second != nil {
+		t.Errorf("%+v", second)
+	}
+	d.registry.Abort(first) // it did not become durable: the code is used up all the same
+	_, err = d.try("a@b.do", code)
+	d.refused(err, engine.CodeInvalidCode, 0)
+}
+
 func TestK3_OneCodeAMinute(t *testing.T) {
 	d := newLoginFixture(t)
 	if event, err := d.registry.RequestCode(idOf("pending@b.do"), d.client(), d.now); err != nil || !event.Mailed {
@@ -140,6 +158,16 @@ func TestK3_OneCodeAMinute(t *testing.T) {
 		d.refused(err, engine.CodeRequestedTooSoon, 1)
 		d.advance(1)
 		d.mustRequest(email)
+	}
+}
+
+// A page that is loaded without its cookie is a new browser each time; that gives no second mail within the minute.
+func TestK3_OneMailAMinuteForNewBrowsersToo(t *testing.T) {
+	d := newLoginFixture(t)
+	d.mustRequest("a@b.do")
+	for i := range 5 {
+		_, err := d.requestFrom("a@b.do", Requester{d.client().Address, Digest{byte(i + 1)}})
+		d.refused(err, engine.CodeRequestedTooSoon, time.Minute)
 	}
 }
 
@@ -553,5 +581,34 @@ func TestK2_ASingleNodeLogsNoCode(t *testing.T) {
 	}
 	if r.Seal(event, SecretOf("12345678")); event.Sealed == (CodeSeal{}) {
 		t.Error("a shared key seals nothing")
+	}
+}
+
+func TestHourCounter(t *testing.T) {
+	var r HourCounter
+	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {
+		t.Error("an empty hour")
+	}
+	r.add(30 * time.Second)
+	r.add(90 * time.Second)
+	for _, tt := range []struct {
+		now   time.Duration
+		total int
+		wait  time.Duration // for a limit of 2
+	}{
+		{90 * time.Second, 2, 61*time.Minute - 90*time.Second},
+		{61*time.Minute - 1, 2, 1},
+		{61 * time.Minute, 1, 0},
+		{62*time.Minute - 1, 1, 0},
+		{62 * time.Minute, 0, 0},
+		{1000 * time.Hour, 0, 0},
+	} {
+		if total, wait := r.total(tt.now), r.wait(tt.now, 2); total != tt.total || wait != tt.wait {
+			t.Errorf("at %s: %d, %s", tt.now, total, wait)
+		}
+	}
+	r.add(1000 * time.Hour)
+	if r.total(1000*time.Hour) != 1 {
+		t.Error("an hour long ago is back")
 	}
 }

@@ -190,6 +190,18 @@ func (f *unevenReader) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
+func TestSecretsOfASourceThatIsNearlyBroken(t *testing.T) {
+	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits}); err != nil {
+		t.Errorf("the last tries give a code: %v", err)
+	}
+	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
+		t.Errorf("one try too few: %v", err)
+	}
+	if randomTriesMax != 4096 {
+		t.Errorf("%d tries", randomTriesMax)
+	}
+}
+
 func TestK2_SealsAreBoundToAddressAndProcess(t *testing.T) {
 	one, two := [32]byte{1}, [32]byte{2}
 	seals := map[CodeSeal]string{}
