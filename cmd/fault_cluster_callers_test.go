@@ -15,7 +15,7 @@ const (
 	callersBefore = 15 * time.Second // from the start of the callers to the failure
 	callersSpan   = 15 * time.Second // from the failure to its end
 	callersAfter  = 10 * time.Second
-	callerCount   = 30              // callers, each with a key
+	callerCount   = 24              // callers, each with a key: a network gets 25 login codes in an hour
 	callerEvery   = 3 * time.Second // of one caller: within the quota of 60 a minute
 	changeEvery   = 50 * time.Millisecond
 )

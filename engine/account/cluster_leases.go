@@ -89,7 +89,7 @@ func (a *Account) setNodeLease(lease LeaseState) {
 // the log, and must not call it while an earlier lease or return of the account is being written.
 func (a *Account) GrantLease(ask *Leased, now ClockReading, policy QuotaPolicy) *Leased {
 	day := max(ask.Day, a.days.newest())
-	if !a.isNewestAsk(ask.Node, ask.Monotonic) || a.closedDay(day, policy) {
+	if !a.nodeLeases.isNewestAsk(ask.Node, ask.Monotonic) || a.closedDay(day, policy) {
 		return nil
 	}
 	limits, grant := a.quota(policy), *ask
@@ -106,10 +106,8 @@ func (a *Account) GrantLease(ask *Leased, now ClockReading, policy QuotaPolicy) 
 
 // GrantReturn reports whether the leader may write a return that a node asked for to the log. The same conditions apply
 // as for GrantLease.
-func (a *Account) GrantReturn(ask *Returned) bool { return a.isNewestAsk(ask.Node, ask.Monotonic) }
-
-func (a *Account) isNewestAsk(node engine.NodeID, asked time.Duration) bool {
-	return asked > a.nodeLeases.of(node).asked
+func (a *Account) GrantReturn(ask *Returned) bool {
+	return a.nodeLeases.isNewestAsk(ask.Node, ask.Monotonic)
 }
 
 // fairShare returns how many of the minute's remaining requests one node may lease while other nodes have leases.
@@ -125,6 +123,10 @@ func (l nodeLeases) of(node engine.NodeID) LeaseState {
 		}
 	}
 	return LeaseState{Node: node}
+}
+
+func (l nodeLeases) isNewestAsk(node engine.NodeID, asked time.Duration) bool {
+	return asked > l.of(node).asked
 }
 
 // othersAdmittedMax returns the sum of admittedMax of all nodes but one.
