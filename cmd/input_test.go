@@ -137,6 +137,7 @@ func TestInput_RefusesWholeFiles(t *testing.T) {
 		if line := p.Await("the node continues"); !strings.Contains(line, "ERROR") || !strings.Contains(line, reason) || strings.Count(line, file) != 1 {
 			t.Errorf("%s with data: %s", file, line)
 		}
+		p.Await("recovered ") // before or after the import has failed
 		p.mustGet("/v1/rates")
 		p.stop(syscall.SIGTERM)
 	}
