@@ -98,11 +98,29 @@ func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
 	return all
 }
 
+// readableQuotes returns the quotes that a definition can read.
+func readableQuotes(d *source.Definition) map[quoteID]bool {
+	quotes := map[quoteID]bool{}
+	for i := range d.Pages {
+		for _, t := range d.Targets(&d.Pages[i]) {
+			quotes[quoteID{engine.QuoteKey{Institution: t.Institution, Channel: t.Channel, Kind: d.Kind}, t.Currency}] = true
+		}
+	}
+	return quotes
+}
+
+// isDated reports whether the quotes of a definition have a date.
+func isDated(d *source.Definition) bool {
+	return slices.ContainsFunc(d.Pages, func(page source.Page) bool {
+		e := page.Extract
+		return e.Date != nil || e.Sheet != nil || e.Rows != nil && e.Rows.Date != nil
+	})
+}
+
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
 func aggregates(m *Market, d *source.Definition, name quoteID) bool {
-	if strings.TrimPrefix(d.ID, demoPrefix) == "livedolar" {
-		return name.currency == "USD" && name.Channel != engine.Digital &&
-			slices.Contains([]string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}, name.Institution)
+	if strings.TrimPrefix(d.ID, demoPrefix) == "livedolar" && (name.currency != "USD" || name.Channel == engine.Digital) {
+		return false
 	}
 	return slices.ContainsFunc(m.quotes, func(q quote) bool {
 		return q.quoteID == name && q.listed != ""

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -25,6 +24,7 @@ const HistoryHour = 17
 //	dates   the date of a rate: none, the day of the request, the minute of the last change, or for a reference rate
 //	        the newest business day with a published rate
 //	listed  the name in the lists of sites that copy rates; empty if not listed
+//	source  the source that a node takes the rate from: of the enabled ones that read it, that with the best priority
 //
 //go:embed market.csv
 var marketTable string
@@ -63,9 +63,8 @@ const (
 // Everything depends only on the seed and on the number and the times of the steps. A Market is safe for concurrent
 // use.
 type Market struct {
-	seed    uint64
-	quotes  []quote // grouped by institution
-	sources []sourceQuotes
+	seed   uint64
+	quotes []quote // grouped by institution
 
 	mu     sync.Mutex
 	newest step
@@ -85,6 +84,7 @@ type quote struct {
 	tick                       int64 // prices are multiples of tick
 	mayLackSide                bool
 	dates, listed              string
+	source                     string // id, with demoPrefix
 }
 
 // NewMarket returns the market of a seed.
@@ -103,13 +103,13 @@ func NewMarket(seed uint64) *Market {
 		q := quote{
 			quoteID: quoteID{key, row[2]}, number: int64(i), owner: owner, currencyKey: int64(binary.BigEndian.Uint16([]byte(row[2])[1:])),
 			buy: price(row[3]), sell: price(row[4]), tick: commercialTick, mayLackSide: row[5] != "", dates: row[6], listed: row[7],
+			source: demoPrefix + row[8],
 		}
 		if q.dates == businessDays {
 			q.Kind, q.tick = engine.Reference, 1
 		}
 		m.quotes = append(m.quotes, q)
 	}
-	m.sources = m.assignQuotes(source.DefaultSet())
 	return m
 }
 

@@ -21,7 +21,7 @@ import (
 var pageFiles embed.FS
 
 var (
-	loopBlock   = regexp.MustCompile(`(?s)\{\{each ?(\w*)\}\}(.*?)\{\{end\}\}`)
+	loopBlock   = regexp.MustCompile(`(?s)\{\{each ?(!?)(\w*)\}\}(.*?)\{\{end\}\}`)
 	placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 )
 
@@ -32,7 +32,8 @@ var (
 //	{{usd.buy}}              a named text of a quote (see placeholders) or of the page (see values below)
 //	{{RD$ |usd.buy| DOP|-}}  the text with "RD$ " before it and " DOP" after it; "-" if the text is empty
 //	{{USD=Dólar|EUR=Euro}}   a choice by the currency, channel or institution of the quote
-//	{{each}} ... {{end}}     repeated for each quote, in JSON with commas between; {{each cash}}: only for that channel
+//	{{each}} ... {{end}}     repeated for each quote, in JSON with commas between; {{each cash}}: only for that channel,
+//	                         {{each !cash}}: only for the others
 func renderPage(file string, v *pageData, quotes []shownQuote, extra map[string]string) document {
 	head, body, _ := strings.Cut(pageFile(file), "\n")
 	switch path.Ext(file) {
@@ -59,10 +60,10 @@ func fillPage(text string, v *pageData, quotes []shownQuote, extra map[string]st
 	text = loopBlock.ReplaceAllStringFunc(text, func(block string) string {
 		match, rows := loopBlock.FindStringSubmatch(block), []string{}
 		for _, q := range quotes {
-			if match[1] == "" || match[1] == string(q.Channel) {
+			if match[2] == "" || (match[2] == string(q.Channel)) == (match[1] == "") {
 				row := maps.Clone(values)
 				maps.Copy(row, q.placeholders(""))
-				rows = append(rows, fillPlaceholders(match[2], row))
+				rows = append(rows, fillPlaceholders(match[3], row))
 			}
 		}
 		return strings.Join(rows, separator)

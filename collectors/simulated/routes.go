@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/tasard/tasard/engine"
 )
 
 // routeTable lists the addresses of the simulated site. Its columns: method, host, path, a required query parameter,
-// the institution of the rates (empty: the list of a site that copies rates), the file in pages/ to render, and the
-// path of the next request named in the page.
+// the institution of the rates (empty: the list of a site that copies rates), the file in pages/ to render (and the
+// currency of the list), and the path of the next request named in the page.
 //
 //go:embed routes.csv
 var routeTable string
@@ -25,39 +23,20 @@ func allRoutes() []route {
 	}
 	all := make([]route, len(rows)-1)
 	for i, row := range rows[1:] {
-		institution := row[4]
 		file, currency, _ := strings.Cut(row[5], " ")
-		render := func(v *pageData) document { return renderPage(file, v, v.Quotes(institution), nil) }
-		switch {
-		case file == "infodolar.html":
-			render = func(v *pageData) document {
-				return renderPage(file, v, v.infodolarQuotes(currency), map[string]string{"currency": currency})
+		all[i] = route{row[0], row[1], row[2], row[3], func(v *pageData) document {
+			quotes := v.Quotes(row[4])
+			if row[4] == "" {
+				quotes = v.listed(currency)
 			}
-		case file == "livedolar.json":
-			render = func(v *pageData) document {
-				banks := []string{"popular", "banreservas", "bhd", "scotiabank", "caribe"}
-				isOther := func(q shownQuote) bool {
-					return !slices.Contains(banks, q.InstitutionID) || q.Channel == engine.Digital
-				}
-				return renderPage(file, v, slices.DeleteFunc(v.infodolarQuotes("USD"), isOther), nil)
-			}
-		case file == "indexa.json":
-			render = func(v *pageData) document {
-				return renderPage(file, v, slices.DeleteFunc(v.Quotes(institution), func(q shownQuote) bool { return q.Channel == engine.Digital }), nil)
-			}
-		case file == "tasareal.json":
-			render = func(v *pageData) document {
-				quotes := v.infodolarQuotes("USD")
-				return renderPage(file, v, quotes, map[string]string{"count": strconv.Itoa(len(quotes))})
-			}
-		}
-		all[i] = route{row[0], row[1], row[2], row[3], render, row[6], nil}
+			return renderPage(file, v, quotes, map[string]string{"currency": currency, "count": strconv.Itoa(len(quotes))})
+		}, row[6], nil}
 	}
 	return all
 }
 
-// infodolarQuotes returns InfoDolar's quotes of one currency.
-func (v *pageData) infodolarQuotes(currency string) []shownQuote {
+// listed returns the quotes of one currency in the lists of sites that copy rates.
+func (v *pageData) listed(currency string) []shownQuote {
 	return slices.DeleteFunc(slices.Clone(v.quotesShown), func(q shownQuote) bool {
 		return q.Currency != currency || q.Name == "" || q.Buy+q.Sell == ""
 	})

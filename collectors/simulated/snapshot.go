@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,73 +51,17 @@ type quoteID struct {
 	currency string
 }
 
-// sourceQuotes lists one source's quotes in the results of Market.History and Market.Refreshes.
-type sourceQuotes struct {
-	source string // id, with demoPrefix
-	dated  bool   // the definition of the source reads the dates of quotes
-	quotes []*quote
-}
-
-// assignQuotes assigns each quote to one enabled source without a secret. Of several such sources it chooses the one
-// with the best priority, like a node. It omits quotes that no source reads. Sources are in the order of their first
-// quotes.
-func (m *Market) assignQuotes(set *source.Set) []sourceQuotes {
-	best := map[quoteID]*source.Definition{}
-	for _, d := range set.Definitions() {
-		if !isEnabled(d) {
-			continue
-		}
-		for quote := range readableQuotes(d) {
-			if other, ok := best[quote]; !ok || cmp.Or(cmp.Compare(d.Priority, other.Priority), cmp.Compare(d.ID, other.ID)) < 0 {
-				best[quote] = d
-			}
-		}
-	}
-	var all []sourceQuotes
+// refreshes returns a refresh for each source, in the order of their first quotes.
+func (m *Market) refreshes(s step) []engine.Refresh {
+	all, indexes := []engine.Refresh{}, map[string]int{}
 	for i := range m.quotes {
 		q := &m.quotes[i]
-		d, ok := best[q.quoteID]
-		if !ok {
-			continue
+		index, known := indexes[q.source]
+		if !known {
+			index, indexes[q.source] = len(all), len(all)
+			all = append(all, engine.Refresh{SourceID: q.source, ObservedAt: s.at, Complete: true})
 		}
-		index := slices.IndexFunc(all, func(s sourceQuotes) bool { return s.source == demoPrefix+d.ID })
-		if index < 0 {
-			index = len(all)
-			all = append(all, sourceQuotes{source: demoPrefix + d.ID, dated: isDated(d)})
-		}
-		all[index].quotes = append(all[index].quotes, q)
-	}
-	return all
-}
-
-// readableQuotes returns the quotes that a definition can read.
-func readableQuotes(d *source.Definition) map[quoteID]bool {
-	quotes := map[quoteID]bool{}
-	for i := range d.Pages {
-		for _, t := range d.Targets(&d.Pages[i]) {
-			quotes[quoteID{engine.QuoteKey{Institution: t.Institution, Channel: t.Channel, Kind: d.Kind}, t.Currency}] = true
-		}
-	}
-	return quotes
-}
-
-func isDated(d *source.Definition) bool {
-	return slices.ContainsFunc(d.Pages, func(page source.Page) bool { return page.Dated() })
-}
-
-// refreshes returns a refresh for each source: its quotes after a step.
-func (m *Market) refreshes(s step) []engine.Refresh {
-	all := make([]engine.Refresh, 0, len(m.sources))
-	for _, assigned := range m.sources {
-		refresh := engine.Refresh{SourceID: assigned.source, ObservedAt: s.at, Complete: true}
-		for _, q := range assigned.quotes {
-			o := m.observation(q, s)
-			if !assigned.dated {
-				o.EffectiveDate, o.PublishedAt = 0, time.Time{}
-			}
-			refresh.Observations = append(refresh.Observations, o)
-		}
-		all = append(all, refresh)
+		all[index].Observations = append(all[index].Observations, m.observation(q, s))
 	}
 	return all
 }

@@ -105,11 +105,6 @@ type Page struct {
 	Extract     Extract   `json:"extract"`
 }
 
-// Dated reports whether the quotes of the page have a date.
-func (p *Page) Dated() bool {
-	return p.Extract.Date != nil || p.Extract.Sheet != nil || p.Extract.Rows != nil && p.Extract.Rows.Date != nil
-}
-
 // Request is one HTTP request of a page.
 type Request struct {
 	Method      string            `json:"method"`      // GET or POST
