@@ -37,8 +37,8 @@
 //	403; 401 with a body, or for a request with a secret; a challenge page with any error status   blocked
 //	429 500 502 503 504               http_status, after three tries
 //	any other status                  http_status
-//	too large, bad content encoding, a header above 64 KiB         wrong_content
-//	no connection, a truncated body   network, after three tries
+//	too large, another content encoding                            wrong_content
+//	no connection, a truncated or damaged response, a header above 64 KiB   network, after three tries
 //	no response in time               timeout, after as many tries as fit
 //	invalid certificate, or TLS failed otherwise                   tls
 //

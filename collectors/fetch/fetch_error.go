@@ -1,11 +1,7 @@
 package fetch
 
 import (
-	"bufio"
-	"compress/flate"
-	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -21,7 +17,6 @@ import (
 type fetchError struct {
 	failure    *source.Failure
 	status     int           // HTTP status; 0 = no response
-	body       []byte        // of the response, if it came with the status
 	retryable  bool          // the same request may succeed a few seconds later
 	retryAfter time.Duration // from the Retry-After header; 0 = no such header
 }
@@ -53,10 +48,6 @@ func (s *session) exchangeError(ctx context.Context, err error, action string) *
 		return newFetchError(source.TLS, "%s: the port speaks plain HTTP, want TLS", action).withCause(err)
 	case strings.Contains(err.Error(), "tls: "): // not all errors of crypto/tls have a type; TestD4_Hostile has them
 		return newFetchError(source.TLS, "%s: %s", action, tlsReason(err)).withCause(err)
-	case isGzipDamage(err):
-		return newFetchError(source.WrongContent, "%s: the gzip encoding of the response is damaged: %v", action, err).withCause(err)
-	case isHeaderTooLarge(err):
-		return newFetchError(source.WrongContent, "%s: the response header is larger than %d bytes", action, headerBytesMax).withCause(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return newFetchError(source.Network, "%s: the response broke off", action).withCause(err).asRetryable()
 	default:
@@ -71,33 +62,8 @@ func isTimeout(ctx context.Context, err error) bool {
 }
 
 func tlsReason(err error) string {
-	var (
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		plain     tls.RecordHeaderError
-	)
-	switch {
-	case errors.As(err, &authority):
-		return "unknown authority: " + authority.Error() + "; if the server omits an intermediate certificate, name it in caFile"
-	case errors.As(err, &name):
-		return "wrong name: " + name.Error()
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "expired: " + invalid.Error()
-	case errors.As(err, &plain):
-		return "the port does not speak TLS: " + plain.Error()
-	default:
-		return err.Error()
+	if errors.As(err, new(x509.UnknownAuthorityError)) {
+		return err.Error() + "; if the server omits an intermediate certificate, name it in caFile"
 	}
-}
-
-func isGzipDamage(err error) bool {
-	var corrupt flate.CorruptInputError
-	return errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, &corrupt)
-}
-
-// isHeaderTooLarge compares the text of the error, because net/http exports no type for it. TestD4_Hostile fails if the
-// text changes.
-func isHeaderTooLarge(err error) bool {
-	return errors.Is(err, bufio.ErrTooLong) || strings.Contains(err.Error(), "response headers exceeded")
+	return err.Error()
 }

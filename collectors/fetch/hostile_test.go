@@ -203,6 +203,9 @@ func floods(bomb []byte) []hostileServer {
 	tooMuch := func(name, says, head string, filling []byte, times int) hostileServer {
 		return hostileServer{name: name, kind: source.WrongContent, says: says, within: atOnce, listen: onTLS(pours(head, filling, times))}
 	}
+	unreadable := func(name, says, head string, filling []byte, times int) hostileServer {
+		return hostileServer{name: name, kind: source.Network, says: says, within: threeTries, listen: onTLS(pours(head, filling, times))}
+	}
 	const packed, plain = okHeader + "Content-Encoding: gzip\r\n\r\n", okHeader + "\r\n"
 	workbook := tooMuch("1 GiB of a workbook", "10485760", "HTTP/1.1 200 OK\r\n\r\n", megabyte, 1024)
 	workbook.method = source.XLSXRows
@@ -211,11 +214,11 @@ func floods(bomb []byte) []hostileServer {
 		tooMuch("1 GiB", "larger", plain, megabyte, 1024),
 		tooMuch("1 GiB, as it says", "larger", okHeader+"Content-Length: 1073741824\r\n\r\n", nil, 0),
 		tooMuch("gzip bomb", "larger", packed, bomb, 1000),
-		tooMuch("damaged gzip", "gzip", packed, []byte("not packed at all"), 1),
 		tooMuch("another packing", "Content-Encoding br", okHeader+"Content-Encoding: br\r\n\r\n", []byte("x"), 1),
-		tooMuch("header flood", "header", "HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20),
-		tooMuch("a large header", "header", okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0),
-		tooMuch("flood of interim answers", "header", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20),
+		unreadable("damaged gzip", "gzip", packed, []byte("not packed at all"), 1),
+		unreadable("header flood", "header", "HTTP/1.1 200 OK\r\n", []byte("X-A: "+strings.Repeat("a", 1000)+"\r\n"), 1<<20),
+		unreadable("a large header", "header", okHeader+strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 80)+"\r\n58.90", nil, 0),
+		unreadable("flood of interim answers", "header", "", []byte("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"), 1<<20),
 		{name: "1 GiB of an error", kind: source.HTTPStatus, says: "404", within: atOnce,
 			listen: onTLS(pours("HTTP/1.1 404 Not Found\r\n\r\n", megabyte, 1024))},
 		{name: "half a gzip", kind: source.Network, says: "broke off", within: threeTries, listen: onTLS(pours(packed, bomb[:50], 1))},
@@ -272,7 +275,7 @@ func unbelieved() []hostileServer {
 			listen: func(w *testNetwork) { w.siteWith("bad.example.do", text("58.90"), issue(w)) }}
 	}
 	return []hostileServer{
-		with("wrong name", "wrong name", func(w *testNetwork) tls.Certificate { return w.authority.issue(w.t, "good.example.do") }),
+		with("wrong name", "is valid for good.example.do", func(w *testNetwork) tls.Certificate { return w.authority.issue(w.t, "good.example.do") }),
 		with("expired", "expired", func(w *testNetwork) tls.Certificate {
 			return w.authority.issue(w.t, "bad.example.do", func(c *x509.Certificate) { c.NotAfter = c.NotBefore.AddDate(5, 0, 0) })
 		}),

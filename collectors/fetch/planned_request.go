@@ -52,10 +52,6 @@ func (s *session) planRequest(i int, previous *rawResponse) (plannedRequest, *fe
 	for name, value := range r.Headers {
 		req.header.Set(name, value)
 	}
-	// With an Accept-Encoding header the transport would not decode gzip.
-	req.header.Set("User-Agent", s.client.config.UserAgent)
-	req.header.Del("Accept-Encoding")
-	req.header.Del("Range")
 	return req, nil
 }
 

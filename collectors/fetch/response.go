@@ -106,7 +106,7 @@ func (r *rawResponse) errorf(kind source.FailureKind, format string, args ...any
 	}
 	fetchErr := newFetchError(kind, "%s %s: %s, found %d %s",
 		r.method, shorten(r.url.String()), fmt.Sprintf(format, args...), r.status, status)
-	fetchErr.status, fetchErr.failure.Status, fetchErr.body = r.status, r.status, r.body
+	fetchErr.status, fetchErr.failure.Status = r.status, r.status
 	return fetchErr
 }
 

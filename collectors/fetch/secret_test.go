@@ -174,8 +174,8 @@ func TestOAuth2_TokenEndpoint(t *testing.T) {
 		kind    source.FailureKind
 		says    []string
 	}{
-		"wrong secret":   {giveToken, map[string]string{"id": testClientID, "key": "wrong-secret-of-us"}, source.Blocked, []string{"found 401", "invalid_client", "check the secret id and the secret key"}},
-		"bad request":    {answer(400, `{"error":"invalid_scope"}`), goodSecrets(), source.Blocked, []string{"(invalid_scope)", "the secret key"}},
+		"wrong secret":   {giveToken, map[string]string{"id": testClientID, "key": "wrong-secret-of-us"}, source.Blocked, []string{"found 401", "check the secret id and the secret key"}},
+		"bad request":    {answer(400, `{"error":"invalid_scope"}`), goodSecrets(), source.Blocked, []string{"found 400", "the secret key"}},
 		"other error":    {answer(400, `{"error":"`+testClientSecret+`"}`), goodSecrets(), source.Blocked, []string{"found 400"}},
 		"forbidden":      {answer(403, "token-number-1"), goodSecrets(), source.Blocked, []string{"found 403"}},
 		"down":           {answer(503, ""), goodSecrets(), source.HTTPStatus, []string{"found 503"}},

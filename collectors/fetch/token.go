@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -105,15 +104,8 @@ func readToken(resp *rawResponse) (accessToken, *fetchError) {
 	return accessToken{text: answer.Token, obtainedAt: resp.receivedAt, life: life}, nil
 }
 
-// explainTokenRefusal adds the token endpoint's error code, and names the refused secrets. Status 400 means invalid
-// credentials too (RFC 6749, section 5.2).
+// explainTokenRefusal names the refused secrets. Status 400 means invalid credentials too (RFC 6749, section 5.2).
 func (s *session) explainTokenRefusal(fetchErr *fetchError) *fetchError {
-	var answer struct {
-		Code string `json:"error"`
-	}
-	if json.Unmarshal(fetchErr.body, &answer) == nil && regexp.MustCompile(`^[a-z_]{1,40}$`).MatchString(answer.Code) {
-		fetchErr.failure.Detail += " (" + answer.Code + ")"
-	}
 	if fetchErr.status == http.StatusBadRequest {
 		fetchErr.status = http.StatusUnauthorized
 	}

@@ -11,14 +11,11 @@ import (
 	"slices"
 
 	"github.com/tasard/tasard/collectors/values"
-	"github.com/tasard/tasard/engine"
 )
 
 // finish fills defaults, normalises headings and labels, and reports the problems of a definition that involve several
 // keys. labels are those of the whole file.
 func (p *problems) finish(d *Definition, labels Labels) {
-	p.checkEvidence(&d.Evidence)
-	p.checkBounds(d.Bounds)
 	if d.Institution == "" && d.UpstreamSource == "" {
 		p.addf("", "neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
 	}
@@ -38,33 +35,6 @@ func (p *problems) finish(d *Definition, labels Labels) {
 		names[page.Name] = true
 	}
 	p.finishSecrets(d)
-	if _, currencies := d.references(); slices.Contains(currencies, engine.QuoteCurrency) {
-		p.addf("", "%s is the quote currency of all rates; name the other currency", engine.QuoteCurrency)
-	}
-}
-
-// checkEvidence compares the grade with the year of Evidence.Seen. 2024 and earlier years are Old.
-func (p *problems) checkEvidence(e *Evidence) {
-	const oldYear = "2024"
-	if e.Grade != "" && (e.Grade == Old) != (e.Seen[:len(oldYear)] <= oldYear) {
-		p.addf("evidence", "grade is %s, but the site was seen %s; %s means: not since %s", e.Grade, e.Seen, Old, oldYear)
-	}
-	if e.Grade == Confirmed && e.Sample == "" {
-		p.addf("evidence", "grade is %s, but sample is missing; say which answer parses, or write %s", e.Grade, Reported)
-	}
-}
-
-func (p *problems) checkBounds(bounds []engine.PlausibleRange) {
-	for i, b := range bounds {
-		place := fmt.Sprintf("bounds[%d]", i)
-		isSame := func(other engine.PlausibleRange) bool { return other.Currency == b.Currency && other.Until == b.Until }
-		switch {
-		case slices.ContainsFunc(bounds[:i], isSame):
-			p.addf(place, "bounds %s for the same dates as another; keep one", b.Currency)
-		case !b.Lowest.IsNull() && !b.Highest.IsNull() && b.Lowest.Compare(b.Highest) > 0:
-			p.addf(place, "lowest %s is above highest %s; exchange them", b.Lowest, b.Highest)
-		}
-	}
 }
 
 // reservedHeaders returns the HTTP headers that a definition must not set, because package fetch sets them.
@@ -91,12 +61,8 @@ func (p *problems) finishRequests(place string, page *Page) {
 			p.addf(place, "needs either url or addressFrom, and not both")
 		case i == 0 && r.AddressFrom != nil:
 			p.addf(place, "addressFrom in the first request: there is no response before it; give it a url")
-		case r.Form != nil && r.JSON != "":
-			p.addf(place, "has form and json; a request has one body")
-		case r.Method == "GET" && (r.Form != nil || r.JSON != ""):
-			p.addf(place, "has a body, but GET has none; use the method POST")
-		case r.Method == "POST" && r.Form == nil && r.JSON == "":
-			p.addf(place, "has no body; write form or json, and {} for an empty form")
+		case (r.Method == "POST") != (r.Form != nil || r.JSON != "") || r.Form != nil && r.JSON != "":
+			p.addf(place, "a POST has one body, form or json ({} for an empty form), and a GET has none")
 		}
 		p.checkHeaders(place, r.Headers)
 		if address, err := url.Parse(r.URL); err == nil && r.URL != "" {
@@ -187,9 +153,6 @@ func (p *problems) normalisedLabels(place string, labels Labels) Labels {
 		if first, exists := names[label]; exists {
 			p.addf(place+"."+name, "is the same label as %q without spaces, accents and capitals; keep one", first)
 		}
-		if label == "" || len(label) > labelBytesMax {
-			p.addf(place+"."+name, "is not a label; a label has 1 to %d bytes without spaces and marks", labelBytesMax)
-		}
 		names[label], normalised[label] = name, labels[name]
 	}
 	return normalised
@@ -215,8 +178,6 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 			problem = "names no currency; name it here or for the page"
 		case withSide && t.Side == "" && label != byWords:
 			problem = "names no side, but the rows have one value each; say which side it is"
-		case !withSide && t.Side != "":
-			problem = "names a side, but only rows with the key value need one; remove it"
 		default:
 			continue
 		}
@@ -228,11 +189,6 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 func (p *problems) finishText(place string, d *Definition, page *Page, shared Labels) {
 	t, hasInstitution := page.Extract.Text, d.Institution+page.Institution != ""
 	names := regexp.MustCompile(t.Pattern).SubexpNames()
-	for _, name := range names {
-		if !slices.Contains([]string{"", "buy", "sell", "label"}, name) {
-			p.addf(place, "pattern has the group %.40q; known are buy, sell and label", name)
-		}
-	}
 	if !slices.Contains(names, "buy") && !slices.Contains(names, "sell") {
 		p.addf(place, "pattern has neither the group buy nor the group sell; write (?P<buy>...)")
 	}
@@ -246,15 +202,14 @@ func (p *problems) finishText(place string, d *Definition, page *Page, shared La
 	}
 }
 
-// finishSecrets reports a problem if a secret could be sent without TLS, or to another site.
+// finishSecrets reports a problem if a secret could be sent to another site. Package fetch sends none without TLS.
 func (p *problems) finishSecrets(d *Definition) {
 	var headers []*string
-	addresses := []string{}
 	if d.Secret != nil {
 		headers = append(headers, &d.Secret.Header)
 	}
 	if d.OAuth2 != nil {
-		headers, addresses = append(headers, &d.OAuth2.ClientIDHeader), append(addresses, d.OAuth2.URL)
+		headers = append(headers, &d.OAuth2.ClientIDHeader)
 	}
 	if d.Secret != nil && d.OAuth2 != nil {
 		p.addf("", "has secret and oauth2; keep one")
@@ -266,16 +221,9 @@ func (p *problems) finishSecrets(d *Definition) {
 	}
 	for i := range d.Pages {
 		for j := range d.Pages[i].Requests {
-			request := &d.Pages[i].Requests[j]
-			if request.AddressFrom != nil && headers != nil {
+			if d.Pages[i].Requests[j].AddressFrom != nil && headers != nil {
 				p.addf(fmt.Sprintf("pages[%d].requests[%d]", i, j), "takes its address from a page, which could send the secret elsewhere; write its url")
 			}
-			addresses = append(addresses, request.URL)
-		}
-	}
-	for _, text := range addresses {
-		if address, err := url.Parse(text); headers != nil && err == nil && address.Host != "" && !MayCarrySecret(address, d.Proxy) {
-			p.addf("", "a secret is never sent to %s; use https, or an address of this machine without a proxy", text)
 		}
 	}
 }

@@ -35,6 +35,8 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("%s says nothing of its evidence", d.ID)
 		case (e.Grade == source.Old) && d.Disabled == "":
 			t.Errorf("%s is old and enabled", d.ID)
+		case (e.Grade == source.Old) != (e.Seen[:4] <= "2024") || (e.Grade == source.Confirmed) && e.Sample == "":
+			t.Errorf("%s is %s, seen %s, sample %q; old means: not since 2024", d.ID, e.Grade, e.Seen, e.Sample)
 		case (e.Grade == source.Confirmed) != (samples[d.ID] != ""):
 			t.Errorf("%s is %s, and has the sample %q here", d.ID, e.Grade, samples[d.ID])
 		}
