@@ -116,8 +116,10 @@ func New(c Config) *Collector {
 	c.Definitions = slices.SortedFunc(slices.Values(c.Definitions), byID)
 	collector := &Collector{config: c, semaphore: make(chan struct{}, max(c.Concurrency, 1)), ended: make(chan struct{}), parse: (*source.Definition).Parse}
 	for _, d := range c.Definitions {
-		random := rand.New(rand.NewPCG(c.Random.Uint64(), c.Random.Uint64())) // runners are concurrent
-		collector.runners = append(collector.runners, newRunner(collector, d, random))
+		collector.runners = append(collector.runners, &runner{
+			collector: collector, definition: d, seed: c.Random.Uint64(), catchUp: true,
+			requests: make(chan chan<- tryResult), health: newHealth(d),
+		})
 	}
 	return collector
 }

@@ -19,44 +19,23 @@ const clockCheckMax = time.Minute
 // source would not be collected until that slot.
 const clockErrorMin = 24 * time.Hour
 
-// jitterSteps is the denominator of a random fraction of the jitter. runner.jitterShare, from 0 to jitterSteps, is the
-// numerator.
-const jitterSteps = 1 << 16
-
-// runner fetches one source at each slot and publishes its rates. Only its goroutine (run) uses the fields from random
-// to learnt.
+// runner fetches one source at each slot and publishes its rates. Only its goroutine (run) uses the fields from slot to
+// learnt.
 type runner struct {
 	collector  *Collector
 	definition *source.Definition
-	random     *rand.Rand
+	seed       uint64 // of the jitter
 
-	slot        time.Time     // current slot: the newest begun
-	pending     bool          // the slot has not been tried yet
-	nextTry     time.Time     // time of that try
-	catchUp     bool          // plan was not called yet; its first call may begin a missed slot
-	jitterShare time.Duration // the next slot has the jitter jitterSpan*jitterShare/jitterSteps
-	learnt      Baseline      // history of the source
+	slot    time.Time // current slot: the newest begun
+	pending bool      // the slot has not been tried yet
+	nextTry time.Time // time of that try
+	catchUp bool      // plan was not called yet; its first call may begin a missed slot
+	learnt  Baseline  // history of the source
 
 	requests chan chan<- tryResult // of RunNow; each gets at most one result and is closed
 
 	mu     sync.Mutex
 	health Health // guarded by mu
-}
-
-func newRunner(c *Collector, d *source.Definition, random *rand.Rand) *runner {
-	r := &runner{
-		collector: c, definition: d, random: random, catchUp: true,
-		requests: make(chan chan<- tryResult), health: newHealth(d),
-	}
-	r.drawJitter()
-	return r
-}
-
-// drawJitter sets the random jitter of the next slot in advance, because Health.NextRun includes the jitter.
-func (r *runner) drawJitter() { r.jitterShare = time.Duration(r.random.IntN(jitterSteps + 1)) }
-
-func (r *runner) offset(span time.Duration) time.Duration {
-	return span * r.jitterShare / jitterSteps
 }
 
 // resume restores the state of an earlier process: the newest slot with published rates, and the encoded Baseline.
@@ -115,24 +94,23 @@ func (r *runner) plan(now time.Time) time.Time {
 	if r.slot.After(now) { // the clock was set back
 		after = r.slot
 	}
-	slot := r.collector.config.Schedule.Next(after)
-	return slot.Add(r.offset(r.jitterSpan(slot)))
+	return r.timeOf(r.collector.config.Schedule.Next(after))
 }
 
 // beginSlot makes slot the current one, which has not been tried.
 func (r *runner) beginSlot(slot, now time.Time) {
-	span := r.jitterSpan(slot)
-	r.slot, r.pending, r.nextTry = slot, true, slot.Add(r.offset(span))
-	if r.catchUp || now.After(slot.Add(span)) {
+	r.slot, r.pending, r.nextTry = slot, true, r.timeOf(slot)
+	if r.catchUp {
 		r.nextTry = now // no jitter: nodes do not start at the same moment
 	}
-	r.drawJitter()
 }
 
-// jitterSpan returns the maximum jitter of a slot: Config.Jitter, but at most half the time to the next slot. In a
-// demo, slots may be seconds apart.
-func (r *runner) jitterSpan(slot time.Time) time.Duration {
-	return min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
+// timeOf returns the time at which the source is fetched for a slot: after a random jitter up to Config.Jitter, but at
+// most half the time to the next slot. In a demo, slots may be seconds apart.
+func (r *runner) timeOf(slot time.Time) time.Time {
+	span := min(r.collector.config.Jitter, r.collector.config.Schedule.Next(slot).Sub(slot)/2)
+	random := rand.New(rand.NewPCG(r.seed, uint64(slot.Unix()))) //nolint:gosec // G115: any bits do
+	return slot.Add(time.Duration(random.Int64N(int64(span) + 1)))
 }
 
 // try reads all pages and publishes the results for the slot. If the slot was tried before (RunNow), it publishes

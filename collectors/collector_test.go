@@ -417,22 +417,6 @@ func TestS15_SourcesFailing(t *testing.T) {
 	}
 }
 
-// A source without rates has none that could stay; in both cases the log says what follows.
-func TestS15_WhatFollowsAFailure(t *testing.T) {
-	for name, row := range map[string]struct {
-		health Health
-		want   string
-	}{
-		"never had rates":        {Health{}, "it has no rates yet; the next try is in a later slot"},
-		"read by this process":   {Health{LastSuccess: saturday()}, "its rates stay until they expire"},
-		"read by an earlier one": {Health{Confirmed: true}, "its rates stay until they expire"},
-	} {
-		if got := new(runner).nextStep(&row.health); got != row.want {
-			t.Errorf("%s: it says %q, want %q", name, got, row.want)
-		}
-	}
-}
-
 // A source that its evidence does not confirm is confirmed once this node has published its rates, also before a start.
 func TestS15_AReadSourceIsConfirmed(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {

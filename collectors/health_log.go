@@ -22,18 +22,10 @@ func (r *runner) logTry(before Health, a *tryResult) {
 	switch {
 	case isBad(&after) && (after.State != before.State || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
 		log.Warn("source has a problem", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
-			"failedSlots", after.ConsecutiveFailures, "next", r.nextStep(&after))...)
+			"failedSlots", after.ConsecutiveFailures)...)
 	case !isBad(&after) && isBad(&before):
 		log.Info("source recovered", attrs...)
 	}
-}
-
-// nextStep returns a text for the log about the consequence of a failure.
-func (r *runner) nextStep(h *Health) string {
-	if h.LastSuccess.IsZero() && !h.Confirmed {
-		return "it has no rates yet; the next try is in a later slot"
-	}
-	return "its rates stay until they expire"
 }
 
 func failureText(failure *source.Failure) string {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -29,24 +27,12 @@ const (
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: the file name's extension determines the format (FormatOf). With an
-// unknown extension, a file that begins with { is NDJSON, any other file CSV.
+// The formats. AnyFormat is only for reading: a file that begins with { is NDJSON, any other file CSV.
 const (
 	AnyFormat Format = ""
 	CSV       Format = "csv"
 	NDJSON    Format = "ndjson"
 )
-
-// FormatOf returns the format of a file by the extension of its name (.csv, .ndjson, .jsonl), otherwise AnyFormat.
-func FormatOf(name string) Format {
-	switch strings.ToLower(filepath.Ext(name)) {
-	case ".csv":
-		return CSV
-	case ".ndjson", ".jsonl":
-		return NDJSON
-	}
-	return AnyFormat
-}
 
 // Observation is one line of an observation file.
 type Observation struct {
@@ -103,7 +89,7 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	}
 	reader := &Reader{name: name, scanner: bufio.NewScanner(in)}
 	reader.scanner.Buffer(nil, lineBytesMax)
-	if format = cmp.Or(format, FormatOf(name)); format == AnyFormat {
+	if format == AnyFormat {
 		start, _ := in.Peek(sniffBytes)
 		if bytes.HasPrefix(bytes.TrimLeft(start, byteOrderMark+" \t\r\n"), []byte{'{'}) {
 			format = NDJSON

@@ -66,7 +66,7 @@ from then on, so that an old page does not become a rate of today.`,
 			command.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default that of their names or first bytes")
+			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default as their first bytes say")
 			flags.Var(command.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
 			flags.Var(command.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
 			flags.Var(command.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
