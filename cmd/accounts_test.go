@@ -114,9 +114,7 @@ func contentOf(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, entry := range entries {
 		if entry.Type().IsRegular() {
 			all.WriteString(readFile(t, dir+"/"+entry.Name()))
@@ -175,9 +173,7 @@ func TestL8_TrustedProxy(t *testing.T) {
 // TestServe_MailServerDown wants an answer that waits for no mail server, and a clean stop that says what was given up.
 func TestServe_MailServerDown(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gone.Close()
 	p := startNode(t, t.TempDir(), "--smtp-addr", gone.Addr().String(), "--smtp-tls", "off", "--mail-from", mailSender)
 	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")

@@ -81,9 +81,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	mustRun(t, "backup", "--data", data, "--to", good)
 	content := []byte(readFile(t, good))
 	write := func(name string, content []byte) string {
-		if err := os.WriteFile(dir+"/"+name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(dir+"/"+name, content, 0o600))
 		return dir + "/" + name
 	}
 	flipped := bytes.Clone(content)
@@ -167,9 +165,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	socket := filepath.Join(data, admin.SocketName)
 	listen := func() net.Listener {
 		listener, err := admin.Listen(t.Context(), socket)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return listener
 	}
 	leaving := admin.New(admin.Config{
@@ -180,9 +176,7 @@ func TestBackup_NodeLeaves(t *testing.T) {
 	})
 	leaving.ServeSocket(listen())
 	run(t, nil, nil, "backup", "--admin-socket", socket, "--to", to).fails(t, exit.Busy, "the node is stopping; try again")
-	if err := leaving.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, leaving.Stop(t.Context()))
 	for _, reads := range []int{0, 16} {
 		listener, ended := listen(), make(chan error, 1)
 		go func() {

@@ -36,9 +36,7 @@ type child struct {
 func startChild(t *testing.T, cmd *exec.Cmd) *child {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cmd.Stdout, cmd.Stderr = write, write
 	if err := cmd.Start(); err != nil {
 		t.Fatal(errors.Join(err, read.Close(), write.Close()))

@@ -51,18 +51,14 @@ func TestCluster_Options(t *testing.T) {
 // secretFile returns a file with the secret of a cluster.
 func secretFile(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef\n"), 0o600))
 	return path
 }
 
 // TestCluster_SecretForAll: a secret that other users can read is refused.
 func TestCluster_SecretForAll(t *testing.T) {
 	path := secretFile(t)
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(path, 0o644))
 	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-files="+filepath.Dir(path), "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
 	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-files: "+path, "chmod 640")
 }
@@ -88,9 +84,7 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 	data := importedData(t, observation(1, "59", "60"))
 	identity, log := filepath.Join(data, "cluster.json"), filepath.Join(data, "00000000000000000001")
 	write := func(path, text string) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(identity, `{"format": 1, "cluster": "rates", "stream": "1f", "name": "node-3", "node": 3}`)
 	whole := readFile(t, log)
@@ -188,9 +182,7 @@ func TestCluster_ThreeNodes(t *testing.T) {
 	})
 
 	for _, path := range []string{files.signer, files.cert, files.key} { // the node must not go on without certificates
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Remove(path))
 	}
 	nodes[0].node.hangUp(files.key + ": no such file")
 	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC) })
@@ -236,9 +228,7 @@ func copyDirectory(t *testing.T, data string) string {
 // because it has confirmed records to the others that the copy lacks.
 func restoredOldCopy(t *testing.T, args []string, data, old string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(data), os.Rename(old, data)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.RemoveAll(data), os.Rename(old, data)))
 	if got := run(t, nil, nil, args...); got.code != exit.FailStop || !strings.Contains(got.stderr, "older than what this node has confirmed") {
 		t.Errorf("with an old copy: code %d, %s", got.code, got.stderr)
 	}
@@ -249,9 +239,7 @@ func restoredOldCopy(t *testing.T, args []string, data, old string) {
 func TestCluster_EarlierVersion(t *testing.T) {
 	t.Parallel()
 	data := importedData(t, observation(1, "59", "60"))
-	if err := os.WriteFile(filepath.Join(data, "cluster.json"), []byte(`{"format": 1, "cluster": "test", "stream": "1f", "name": "node-3", "node": 3}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(data, "cluster.json"), []byte(`{"format": 1, "cluster": "test", "stream": "1f", "name": "node-3", "node": 3}`), 0o600))
 	args := append(serveArgs(data), clusterArgs(3, clustertest.Addresses(t, 3), newPairFiles(t))...)
 	if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to a cluster of an earlier version") {
 		t.Errorf("code %d, %s", got.code, got.stderr)
@@ -338,12 +326,8 @@ func TestCluster_CertificateHasEnded(t *testing.T) {
 func TestCluster_KeyFiles(t *testing.T) {
 	at := clustertest.Addresses(t, 3)
 	readable, missing := newPairFiles(t), newPairFiles(t)
-	if err := os.Chmod(readable.key, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(missing.cert); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(readable.key, 0o644))
+	noError(t, os.Remove(missing.cert))
 	for want, f := range map[string]*pairFiles{
 		"other users can read or change this private key (mode 0644)": readable, "want all three, or none": missing,
 	} {

@@ -200,9 +200,7 @@ func sorted[T any](c *contract, name string, items []T, order func(a, b T) int) 
 func (c *contract) catalogue() []client.Currency {
 	c.Helper()
 	list, err := c.client.Currencies(c.Context())
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	return list
 }
 
@@ -269,9 +267,7 @@ func checkCounts(c *contract) {
 		c.Errorf("institutions with rates that are not listed: %v", currencies)
 	}
 	detail, err := c.client.Institution(c.Context(), rates[0].InstitutionID)
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	if got, want := idsOf(detail.Rates), idsOf(all(c, c.client.AllRates(c.Context(), client.Filter{Institution: detail.ID}))); !slices.Equal(got, want) {
 		c.Errorf("institution %s has the rates %q, the list %q", detail.ID, got, want)
 	}
@@ -290,9 +286,7 @@ func checkNothingMatches(c *contract) {
 
 func checkRates(c *contract) {
 	page, err := c.client.Rates(c.Context(), client.Filter{Limit: 200})
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	for i := range page.Data {
 		r := &page.Data[i]
 		if want := strings.Join([]string{r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind)}, ":"); r.ID != want {
@@ -310,9 +304,7 @@ func checkRates(c *contract) {
 
 func checkHistory(c *contract) {
 	page, err := c.client.Rates(c.Context(), client.Filter{Limit: 1})
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	day := func(days int) string { // in Santo Domingo, which has no summer time
 		return page.Meta.GeneratedAt.UTC().Add(-4*time.Hour).AddDate(0, 0, days).Format(time.DateOnly)
 	}
@@ -478,9 +470,7 @@ func (c *contract) signIn(email string) string {
 	c.Helper()
 	c.requestCode(email)
 	session, err := c.client.SignIn(c.Context(), email, c.code(email))
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	return session.Token
 }
 
@@ -494,9 +484,7 @@ func (c *contract) requestCode(email string) {
 func (c *contract) newKey(session string) *client.NewKey {
 	c.Helper()
 	key, err := c.client.CreateKey(c.Context(), session, "kit")
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	return key
 }
 

@@ -50,9 +50,7 @@ func newContract(t *testing.T, base string, transport http.RoundTripper, key str
 	t.Cleanup(c.http.CloseIdleConnections)
 	var err error
 	c.client, err = client.New(client.Config{BaseURL: base, HTTPClient: c.http, Key: key, Retries: client.NoRetries})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return c
 }
 
@@ -101,9 +99,7 @@ func (c *contract) check() {
 func (c *contract) send(method, target, body string, header ...string) *answered {
 	c.Helper()
 	request, err := http.NewRequestWithContext(c.Context(), method, c.base+target, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	noError(c, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
@@ -186,9 +182,7 @@ func (c *contract) walk(target string, limit int) (items []string) {
 func all[T any](c *contract, items iter.Seq2[T, error]) (found []T) {
 	c.Helper()
 	for item, err := range items {
-		if err != nil {
-			c.Fatal(err)
-		}
+		noError(c, err)
 		found = append(found, item)
 	}
 	return found
@@ -275,14 +269,10 @@ func TestContract_Mock(t *testing.T) {
 	c := newContract(t, p.URL, &http.Transport{}, "")
 	c.code = func(email string) string {
 		response, err := http.Get(controls + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer response.Body.Close()
 		var sent struct{ Code string }
-		if err := json.NewDecoder(response.Body).Decode(&sent); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.NewDecoder(response.Body).Decode(&sent))
 		return sent.Code
 	}
 	c.check()

@@ -142,9 +142,7 @@ func TestW5_DamagedLog(t *testing.T) {
 	segment := segmentOf(t, data)
 	content := []byte(readFile(t, segment))
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(segment, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(segment, content, 0o600))
 	before := fingerprint(t, data)
 	for _, args := range [][]string{
 		serveArgs(data), {"import", "--data", data, writeFile(t, "o.csv", header)}, {"export", "--data", data},
@@ -183,17 +181,13 @@ func fingerprint(t *testing.T, dir string) string {
 		fmt.Fprintf(&all, "%s %x\n", path, sha256.Sum256([]byte(readFile(t, path))))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return all.String()
 }
 
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(text)
 }

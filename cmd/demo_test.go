@@ -141,9 +141,7 @@ func TestDemo_ForLoad(t *testing.T) {
 	const connections = 3 * 128 // serve allows 128
 	for range connections {
 		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer func() { _ = conn.Close() }()
 		if _, err = conn.Write([]byte("GET /v1/currencies HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
 			t.Fatal(err)
@@ -200,9 +198,7 @@ func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 func TestDemo_SaysSoEverywhere(t *testing.T) {
 	t.Parallel()
 	reference, err := demoReference()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	now := clockFrom(realNow)()
 	market := simulated.NewMarket(1)
 	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)

@@ -62,9 +62,7 @@ func TestDoctor_BeforeTheFirstStart(t *testing.T) {
 // TestDoctor_FindsWhatIsWrong wants each planted fault in a line of its own, and exit code 1.
 func TestDoctor_FindsWhatIsWrong(t *testing.T) {
 	data := importedData(t, observation(1, "59", "60"))
-	if err := os.Chmod(data, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(data, 0o777))
 	report, got := runDoctor(t, "--data", data, "--smtp-tls", "off",
 		"--smtp-addr", "127.0.0.1:1", "--mail-from", "a@example.com", "--catalogue", data+"/none.json")
 	for check, want := range map[string]doctorFinding{
@@ -97,9 +95,7 @@ func TestDoctor_ForeignFiles(t *testing.T) {
 	if err != nil || len(snapshots) == 0 {
 		t.Fatalf("%v, %v", snapshots, err)
 	}
-	if err := os.Chown(snapshots[0], 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chown(snapshots[0], 65534, 65534))
 	report, _ := runDoctor(t, "--data", data)
 	if f := report.of(t, "data"); f.Level != "FAIL" || !strings.Contains(f.Message, "belongs to user 65534") || !strings.Contains(f.Advice, "chown") {
 		t.Errorf("%+v", f)

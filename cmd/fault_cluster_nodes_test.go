@@ -274,18 +274,6 @@ func (r *nodeCluster) awaitSameRecords() bool {
 	})
 }
 
-// comesTrue polls a condition; false if it does not hold in time.
-func comesTrue(span time.Duration, is func() bool) bool {
-	for end := time.Now().Add(span); ; wait(lookPause) {
-		if is() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-	}
-}
-
 // virtualNetwork gives every node of a cluster its own network namespace, connected to a bridge on which this process
 // is the client of all nodes. To drop what one node sends to another, the sender's neighbour entry gets the address
 // of a card that does not exist: each direction can be dropped by itself, and clients reach all nodes all the time.

@@ -85,21 +85,17 @@ func (r *diskFullTest) reads(into *[]time.Duration) error {
 }
 
 // within repeats try until it returns true, and returns how long that took.
-func within(limit time.Duration, what string, try func() (bool, error)) (time.Duration, error) {
+func within(limit time.Duration, what string, try func() (bool, error)) (took time.Duration, err error) {
 	began := time.Now()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		done, err := try()
-		took := time.Since(began)
-		if done && took <= limit {
-			return took, nil
-		}
-		if took > limit {
-			return took, errors.Join(fmt.Errorf("%s not within %s", what, limit), err)
-		}
-		<-ticker.C
+	done := comesTrue(limit, func() (done bool) {
+		done, err = try()
+		took = time.Since(began)
+		return done
+	})
+	if done && took <= limit {
+		return took, nil
 	}
+	return took, errors.Join(fmt.Errorf("%s not within %s", what, limit), err)
 }
 
 // within waits for something that must happen soon, and records how long it took.

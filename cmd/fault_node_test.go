@@ -228,14 +228,6 @@ func progress(t *testing.T, format string, args ...any) {
 	t.Logf("PROGRESS %s", fmt.Sprintf(format, args...))
 }
 
-// noError ends a test at an error.
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // needRoot skips a test that mounts, makes devices or limits processes.
 func needRoot(t *testing.T) {
 	t.Helper()

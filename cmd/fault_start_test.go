@@ -4,17 +4,14 @@ package cmd
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,29 +21,6 @@ import (
 
 // exitBadData is the exit code of a start that refuses its directory.
 const exitBadData = 78
-
-// commandResult is the result of a command.
-type commandResult struct {
-	code   int
-	output string
-	took   time.Duration
-}
-
-// runBuilt runs a command of the program.
-func runBuilt(t *testing.T, args ...string) commandResult {
-	t.Helper()
-	limit, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	path := builtProgram(t) // built before the clock starts
-	began := time.Now()
-	cmd := exec.CommandContext(limit, path, args...)
-	output, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return commandResult{cmd.ProcessState.ExitCode(), string(output), time.Since(began)}
-}
 
 // writeDir writes the files of a directory, and removes others; putDir must succeed.
 func writeDir(dir string, all map[string][]byte) error {
@@ -104,11 +78,7 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 // exported returns everything in a directory, as text.
 func exported(t *testing.T, dir string) string {
 	t.Helper()
-	got := runBuilt(t, "export", "--data", copied(t, dir))
-	if got.code != 0 {
-		t.Fatalf("export: %d %s", got.code, got.output)
-	}
-	return got.output
+	return mustExec(t, builtProgram(t), "export", "--data", copied(t, dir))
 }
 
 // copied copies a directory on which no node runs, because a command that opens it writes a snapshot.
@@ -139,9 +109,7 @@ func TestFaultsW9_Start(t *testing.T) {
 // wantVerified wants the program to find nothing wrong with a log.
 func wantVerified(t *testing.T, dir string) {
 	t.Helper()
-	if got := runBuilt(t, "log", "verify", "--data", dir); got.code != 0 || !strings.Contains(got.output, "The log is whole.") {
-		t.Errorf("verify: %d %s", got.code, got.output)
-	}
+	contains(t, mustExec(t, builtProgram(t), "log", "verify", "--data", dir), "The log is whole.")
 }
 
 // observeMany gives a node many observations, each half a second later than the one before.

@@ -69,9 +69,7 @@ func TestS15_BothListeners(t *testing.T) {
 func TestPing_NotANode(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	other := httptest.NewUnstartedServer(http.NotFoundHandler())
 	other.Listener = listener
 	other.Start()
@@ -89,14 +87,10 @@ func askSocket(t *testing.T, data, path string) string {
 	}
 	asker := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
 	answer, err := asker.Get("http://tasard" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return string(text)
 }
 

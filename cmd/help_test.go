@@ -33,12 +33,8 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join(goldenDir, name)
 	if *updateFlag {
-		if err := os.MkdirAll(goldenDir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(goldenDir, 0o755))
+		noError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
@@ -124,9 +120,7 @@ func badOutcome(t *testing.T, given, command string) string {
 		if strings.HasPrefix(name, "open") {
 			mode = 0o644
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), mode))
 		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil { // whatever the umask
 			t.Fatal(err)
 		}
@@ -149,9 +143,7 @@ func badOutcome(t *testing.T, given, command string) string {
 // program takes.
 func TestReadme_Commands(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var lines [][]string
 	for _, page := range append(pages, "README.md") {
 		lines = append(lines, regexp.MustCompile(`(?m)^ {4}(?: {4})?(?:\$ )?((?:\./)?tasard [a-z-]+(?: .+?(?:\\\n.+?)*)?)$`).FindAllStringSubmatch(readFile(t, page), -1)...)
@@ -208,9 +200,7 @@ func flagText(command *cobra.Command, name string) string {
 func mustFind(t *testing.T, id string) *source.Definition {
 	t.Helper()
 	d, err := sources.FindDefinition(source.DefaultSet(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return d
 }
 

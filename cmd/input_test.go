@@ -39,9 +39,7 @@ func silent(t *testing.T) io.Reader {
 func TestInput_WaitsNoLongerThanTheCommand(t *testing.T) {
 	pipe, open := fifo(t), fifo(t)
 	writer, err := os.OpenFile(open, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer writer.Close()
 	for name, file := range map[string]string{"stdin": "-", "dev": "/dev/stdin", "no writer": pipe, "silent writer": open} {
 		t.Run(name, func(t *testing.T) {
@@ -85,9 +83,7 @@ func TestServe_ImportsFromAPipe(t *testing.T) {
 	p := start(t, realNow, serveArgs(t.TempDir(), "--import", pipe)...).listening()
 	p.Await("recovered 0 rates")
 	p.mustGet("/v1/institutions")
-	if err := os.WriteFile(pipe, []byte(header+observation(1, "59", "60")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(pipe, []byte(header+observation(1, "59", "60")), 0o600))
 	p.Await("imported " + pipe + ": 1 line in ")
 	p.mustGet("/v1/rates")
 	p.stop(syscall.SIGTERM)
@@ -180,9 +176,7 @@ func TestW4_CoveredSnapshot(t *testing.T) {
 	newest := snapshots[len(snapshots)-1]
 	content := []byte(readFile(t, newest))
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(newest, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(newest, content, 0o600))
 	for _, command := range []string{"log verify", "log repair"} {
 		got := mustRun(t, append(strings.Fields(command), "--data", data)...)
 		contains(t, got, "warning   ", newest, "no record is lost", "tasard log repair moves it aside")

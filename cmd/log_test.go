@@ -18,15 +18,11 @@ func TestServe_LogReader(t *testing.T) {
 	t.Parallel()
 	for _, stalled := range []bool{true, false} {
 		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		cmd := exec.Command(os.Args[0], serveArgs(t.TempDir(), "--access-log", "all", "--smtp-addr", "log")...)
 		cmd.Env = append(os.Environ(), asProgram+"="+realNow)
 		cmd.Stdout, cmd.Stderr = write, write
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, cmd.Start())
 		_ = write.Close()                                                             // the child has a copy
 		kill := time.AfterFunc(patience/2, func() { _ = cmd.Process.Kill() })         // then Wait gives an error
 		t.Cleanup(func() { _, _, _ = kill.Stop(), cmd.Process.Kill(), read.Close() }) // after a failure
@@ -57,9 +53,7 @@ func TestServe_LogReader(t *testing.T) {
 		if stalled {
 			send("POST", "/v1/account/codes", `{"email":"ana@example.com"}`, http.StatusAccepted)
 		}
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, cmd.Process.Signal(syscall.SIGTERM))
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("stalled %v: the node ended with %v", stalled, err)
 		}

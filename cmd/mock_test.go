@@ -40,9 +40,7 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, cont
 func postControl(t *testing.T, url, body string) string {
 	t.Helper()
 	res, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:forbidigo // loopback; the test has a deadline
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {
@@ -59,14 +57,10 @@ func TestMock(t *testing.T) {
 	p, controls := startMockIn(t, temp)
 	const best = "/v1/rates/best?currency=USD&operation=buy"
 	inProcess, err := srv.Client.Get(srv.URL + best)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer inProcess.Body.Close()
 	want, err := io.ReadAll(inProcess.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if got := p.mustGet(best); got != string(want) {
 		t.Errorf("the mock answers\n%s\nthe harness\n%s", got, want)
 	}
@@ -119,9 +113,7 @@ func calledTool(t *testing.T, session *sdk.ClientSession, name string, arguments
 func withMCP(t *testing.T, transport sdk.Transport) *sdk.ClientSession {
 	t.Helper()
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return session
 }
 

@@ -16,9 +16,7 @@ func TestImport_RootDoesNotTakeADirectory(t *testing.T) {
 		t.Skip("needs root, to give the directory to another user")
 	}
 	data := t.TempDir()
-	if err := os.Chown(data, 65532, 65532); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chown(data, 65532, 65532))
 	run(t, nil, nil, "import", "--data", data, observationsFile(t, observation(1, "58", "61"))).fails(t, exit.BadData, "belongs to user 65532", "chown")
 	if entries, err := os.ReadDir(data); err != nil || len(entries) > 0 {
 		t.Errorf("left %v, %v", entries, err)
@@ -35,13 +33,9 @@ func TestOwner_RootRepairsAndRestoresNothing(t *testing.T) {
 	segment := segmentOf(t, data)
 	content := []byte(readFile(t, segment))
 	content[len(content)/2] ^= 1
-	if err := os.WriteFile(segment, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(segment, content, 0o600))
 	for _, path := range append(filesOf(t, data), data, empty) {
-		if err := os.Chown(path, 65532, 65532); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chown(path, 65532, 65532))
 	}
 	before := fingerprint(t, data)
 	run(t, nil, nil, "log", "repair", "--data", data, "--yes").fails(t, exit.BadData, "belongs to user 65532", "chown")
@@ -55,9 +49,7 @@ func TestOwner_RootRepairsAndRestoresNothing(t *testing.T) {
 func filesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return files
 }
 

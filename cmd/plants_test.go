@@ -25,9 +25,7 @@ func TestPlantedBugsApply(t *testing.T) {
 	planted := 0
 	for _, name := range append(here, bench...) {
 		test, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, found := range plantedText.FindAllSubmatch(test, -1) {
 			file, errFile := strconv.Unquote(string(found[1]))
 			old, errOld := strconv.Unquote(string(found[2]))

@@ -256,6 +256,14 @@ func (p *program) mustGet(path string) string {
 	return body
 }
 
+// noError ends a test at an error.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // oneLine fails unless the text is one line that contains each of the parts.
 func oneLine(t *testing.T, text string, parts ...string) {
 	t.Helper()
@@ -335,9 +343,7 @@ func commandIn(dir, command string) []string {
 func takenAddress(t *testing.T) string {
 	t.Helper()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	return taken.Addr().String()
 }
@@ -346,9 +352,7 @@ func takenAddress(t *testing.T) string {
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := t.TempDir() + "/" + name
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -360,18 +364,22 @@ func observation(minute int, buy, sell string) string {
 	return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,,,%s,%s,popular-site,,\n", minute, buy, sell)
 }
 
-// eventually waits until a question has the answer that it must come to.
-func eventually(t *testing.T, what string, ask func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
+// comesTrue polls a condition; false if it does not hold in time.
+func comesTrue(span time.Duration, is func() bool) bool {
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !ask() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("it does not come true: %s", what)
+	for began := time.Now(); !is(); <-tick.C {
+		if time.Since(began) > span {
+			return false
 		}
+	}
+	return true
+}
+
+// eventually waits until a condition holds, as it must.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	if !comesTrue(patience, is) {
+		t.Fatalf("it does not come true: %s", what)
 	}
 }

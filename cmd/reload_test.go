@@ -35,11 +35,9 @@ func newPairFiles(t *testing.T, change ...func(server *x509.Certificate)) *pairF
 func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)) {
 	t.Helper()
 	signer := newAuthority()
-	pair := signer.newCertificate(t, change...)
+	pair := signer.newCertificate(change...)
 	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	f.roots = x509.NewCertPool()
 	f.roots.AppendCertsFromPEM([]byte(signer.pem))
 	f.write(t, f.signer, signer.pem)
@@ -49,9 +47,7 @@ func (f *pairFiles) renew(t *testing.T, change ...func(server *x509.Certificate)
 
 func (f *pairFiles) write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (f *pairFiles) args() []string { return []string{"--tls-cert", f.cert, "--tls-key", f.key} }
@@ -128,9 +124,7 @@ func TestReload_PlainHTTP(t *testing.T) {
 	t.Parallel()
 	p := start(t, "now", serveArgs(t.TempDir(), newPairFiles(t).args()...)...)
 	res, err := (&http.Client{Timeout: patience}).Get("http://" + p.securely() + "/v1/institutions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d", res.StatusCode)
@@ -144,9 +138,7 @@ func TestSourceSecrets(t *testing.T) {
 	for _, has := range []bool{false, true} {
 		data, secrets := t.TempDir(), t.TempDir()
 		if has {
-			if err := os.WriteFile(filepath.Join(secrets, "tasareal"), []byte(key), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.WriteFile(filepath.Join(secrets, "tasareal"), []byte(key), 0o600))
 		}
 		p := start(t, "now", serveArgs(data, "--source-secrets", secrets)...)
 		p.Await("recovered")
@@ -170,9 +162,7 @@ func newServiceManager(t *testing.T) *serviceManager {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &serviceManager{conn, path}
 }

@@ -85,9 +85,7 @@ func TestServe_ConnectionsOfAClient(t *testing.T) {
 		answered := 0
 		for range 5 {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer conn.Close()
 			_, err = io.WriteString(conn, "GET /v1/currencies HTTP/1.1\r\nHost: x\r\n\r\n")
 			if err == nil {
@@ -152,9 +150,7 @@ func halfRequests(t *testing.T, p *program, path string, count int) []net.Conn {
 	var conns []net.Conn
 	for range count {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"); err != nil {
 			t.Fatal(err)
@@ -167,9 +163,7 @@ func halfRequests(t *testing.T, p *program, path string, count int) []net.Conn {
 
 func finishRequest(t *testing.T, number int, conn net.Conn) {
 	t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.SetDeadline(time.Now().Add(patience)))
 	if _, err := io.WriteString(conn, "\r\n"); err != nil {
 		t.Errorf("request %d: %v", number, err)
 		return

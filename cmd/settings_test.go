@@ -68,9 +68,7 @@ func settingsOf(t *testing.T, environ []string, args ...string) map[string]strin
 	cmd := (&commands{p}).newServe()
 	root := (&commands{p}).newRoot()
 	root.AddCommand(cmd)
-	if err := errors.Join(cmd.Flags().Parse(args), command.Resolve(cmd, environ)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(cmd.Flags().Parse(args), command.Resolve(cmd, environ)))
 	values := map[string]string{}
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		if command.IsSetting(flag) && flag.Changed {
@@ -86,13 +84,9 @@ func TestPackaging_SettingsFileIsWhole(t *testing.T) {
 	text := readFile(t, "packaging/tasard.toml")
 	root := (&commands{&process.Process{}}).newRoot()
 	shown, err := command.ParseConfig("packaging/tasard.toml", regexp.MustCompile(commentedForm).ReplaceAllString(text, "$1"), command.Names(root))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	serve, _, err := root.Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	serve.Flags().VisitAll(func(flag *pflag.Flag) {
 		if !command.IsSetting(flag) {
 			return

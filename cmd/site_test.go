@@ -67,9 +67,7 @@ func TestSite_QuickStarts(t *testing.T) {
 func runExample(t *testing.T, file string, args []string, text string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience) // it may be compiled, library and all
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], append(args[1:], file)...)

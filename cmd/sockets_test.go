@@ -26,14 +26,10 @@ func startWithSocket(t *testing.T, socket *os.File, args ...string) *program {
 func TestSockets_Restart(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer listener.Close()
 	socket, err := listener.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer socket.Close()
 	args := serveArgs(t.TempDir())
 	p := startWithSocket(t, socket, args...)

@@ -289,9 +289,7 @@ func TestSources_OperatorsDirectory(t *testing.T) {
 	for name, text := range map[string]string{
 		"bhd.json": `{"id": "bhd-site", "disabled": "asks for a password"}`, "qik.json": `{"id": "qik-site", "priority": 42}`,
 	} {
-		if err := os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(directory, name), []byte(text), 0o600))
 	}
 	table := mustRun(t, "sources", "list", "--sources", directory)
 	if !strings.HasPrefix(table, "No node is running") || !strings.Contains(table, "asks for a password") {

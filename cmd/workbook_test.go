@@ -29,9 +29,7 @@ func realWorkbook(t *testing.T, pattern string) string {
 func csvRows(t *testing.T, text string) []map[string]string {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var rows []map[string]string
 	for _, line := range lines[1:] {
 		row := map[string]string{}
@@ -83,9 +81,7 @@ func TestImport_Workbooks(t *testing.T) {
 func compareWithReal(t *testing.T, exported map[string]map[string]string, answered map[string]engineDay) {
 	t.Helper()
 	real, err := os.ReadFile(realFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	compared, overHTTP := 0, 0
 	for _, row := range csvRows(t, string(real)) {
 		if row["institutionId"] != "bcrd" {
@@ -123,9 +119,7 @@ func historyOf(t *testing.T, p *program, from, to string) map[string]engineDay {
 			Meta struct{ NextCursor *int }
 		}
 		body := p.mustGet(fmt.Sprintf("/v1/rates/history?currency=USD&institution=bcrd&from=%s&to=%s&limit=200&cursor=%d", from, to, cursor))
-		if err := json.Unmarshal([]byte(body), &page); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(body), &page))
 		for _, day := range page.Data {
 			days[day.Date] = day
 		}
