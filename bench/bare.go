@@ -3,13 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -38,6 +38,10 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	handler, err := bareHandler(raw)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
@@ -47,7 +51,7 @@ func runBare(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := fmt.Fprintln(out, listeningText+"://"+listener.Addr().String()); err != nil {
 		return err
 	}
-	server := bareServer(bareHandler(raw))
+	server := bareServer(handler)
 	if len(args) == 1 {
 		err = server.Serve(listener)
 	} else {
@@ -81,25 +85,15 @@ func bareServer(handler fasthttp.RequestHandler) *fasthttp.Server {
 
 // bareHandler returns a handler that sends the same response to every request. Header field names keep the node's
 // spelling; by default the library would normalize them.
-func bareHandler(raw []byte) fasthttp.RequestHandler {
-	header := new(fasthttp.ResponseHeader)
-	header.SetNoDefaultContentType(true)
-	head, body, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
-	lines := bytes.Split(head, []byte("\r\n"))
-	if fields := bytes.Fields(lines[0]); len(fields) > 1 {
-		status, _ := strconv.Atoi(string(fields[1])) // a node's response has one
-		header.SetStatusCode(status)
+func bareHandler(raw []byte) (fasthttp.RequestHandler, error) {
+	response := new(fasthttp.Response)
+	response.Header.DisableNormalizing()
+	if err := response.Read(bufio.NewReader(bytes.NewReader(raw))); err != nil {
+		return nil, fmt.Errorf("read the response to send: %w", err)
 	}
-	for _, line := range lines[1:] {
-		name, value, _ := bytes.Cut(line, []byte(": "))
-		switch string(name) {
-		case fasthttp.HeaderDate, fasthttp.HeaderContentLength: // set by the library
-		default:
-			header.SetCanonical(name, value)
-		}
-	}
+	response.Header.Del(fasthttp.HeaderDate) // the library sets it
 	return func(ctx *fasthttp.RequestCtx) {
-		header.CopyTo(&ctx.Response.Header)
-		ctx.Response.SetBodyRaw(body)
-	}
+		response.Header.CopyTo(&ctx.Response.Header)
+		ctx.Response.SetBodyRaw(response.Body())
+	}, nil
 }

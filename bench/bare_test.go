@@ -62,7 +62,10 @@ func TestBare_HasTheNodesSettings(t *testing.T) {
 
 // TestBare_AllocatesNothing: a baseline that makes garbage would flatter the node.
 func TestBare_AllocatesNothing(t *testing.T) {
-	handler := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"))
+	handler, err := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var ctx fasthttp.RequestCtx
 	handler(&ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 200 || got != "{}" {

@@ -111,13 +111,13 @@ func (r *runner) measureGoal(ctx context.Context, s *scenario, out io.Writer) er
 	return nil
 }
 
-// measurement is a figure: the median of its rounds. Most figures are ratios of the node to another server.
+// measurement is a figure: the median of its rounds, each a ratio of the node to another server.
 type measurement struct {
-	name, unit string
-	rounds     []float64
-	want       float64 // bound; 0 means none
-	least      bool    // the measurement must be at least want; otherwise at most
-	sides      string  // medians of both servers; "" if it is a single value
+	name   string
+	rounds []float64
+	want   float64 // bound; 0 means none
+	least  bool    // the measurement must be at least want; otherwise at most
+	sides  string  // medians of both servers
 }
 
 // interval returns the confidence interval of the median, of about 95 %: the sign test gives the ranks n/2 ± √n.
@@ -131,7 +131,7 @@ func (f *measurement) interval() (low, high float64) {
 // difference between the servers, so it meets the bound. NaN meets no bound.
 func (f *measurement) met() bool {
 	value := median(f.rounds)
-	if low, high := f.interval(); f.want == 1 && f.sides != "" && low <= 1 && high >= 1 {
+	if low, high := f.interval(); f.want == 1 && low <= 1 && high >= 1 {
 		return true
 	}
 	return f.want == 0 || f.least && value >= f.want || !f.least && value <= f.want
@@ -149,11 +149,13 @@ func (f *measurement) row(s *scenario) string {
 		if !f.met() {
 			verdict = "**missed**"
 		}
-		bound = fmt.Sprintf("%s %s, %s", sign, formatValue(f.want, f.unit), verdict)
+		bound = fmt.Sprintf("%s %s, %s", sign, formatValue(f.want, ratio), verdict)
 	}
-	return fmt.Sprintf("| %s | %s: %s | %s (%s–%s) | %s | %s |\n", s.goal, s.title, f.name, formatValue(median(f.rounds), f.unit),
+	return fmt.Sprintf("| %s | %s: %s | %s (%s–%s) | %s | %s |\n", s.goal, s.title, f.name, formatValue(median(f.rounds), ratio),
 		formatValue(low, ""), formatValue(high, ""), bound, f.sides)
 }
+
+const ratio = "×" // the unit of a measurement
 
 // formatValue formats a number with its unit, with three significant digits or more.
 func formatValue(value float64, unit string) string {

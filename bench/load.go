@@ -43,7 +43,6 @@ type results struct {
 	Sent      int
 	Responses int
 	Lost      int                     // requests without a response; with a Rate also requests that were never sent
-	Bytes     int                     // size of all responses
 	Statuses  map[int]int             // number of responses by HTTP status
 	Elapsed   time.Duration           // measured time; with a Rate it ends with the last response
 	Latency   *hdrhistogram.Histogram // latencies of responses with status 200, in nanoseconds
@@ -291,7 +290,7 @@ func (g *generator) next(c *client) (due time.Duration, more bool) {
 }
 
 // count counts the responses of a client to one write, or a lost request.
-func (g *generator) count(c *client, due time.Duration, r response, err error) {
+func (g *generator) count(c *client, due time.Duration, status int, err error) {
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -318,9 +317,8 @@ func (g *generator) count(c *client, due time.Duration, r response, err error) {
 		return
 	}
 	g.Responses += g.Pipeline
-	g.Bytes += r.bytes
 	g.lastResponse = now
-	if g.Statuses[r.status] += g.Pipeline; r.status == 200 {
+	if g.Statuses[status] += g.Pipeline; status == 200 {
 		_ = g.Latency.RecordValue(int64(min(max(now-due, 1), latencyLimit))) // cannot fail: at most latencyLimit
 	}
 }

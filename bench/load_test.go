@@ -247,6 +247,8 @@ func sweep(sample, whole int) int {
 	return sample
 }
 
+const okHead = "HTTP/1.1 200 OK\r\n"
+
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 // fixedRequest sends the same request again and again, and counts.

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -118,16 +117,13 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	return s, err
 }
 
-// readAddress returns the host:port of a URL http://host:port. The default port is 80.
+// readAddress returns the host:port of a URL http://host:port.
 func readAddress(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	address, isHTTP := strings.CutPrefix(strings.TrimSuffix(text, "/"), "http://")
+	if _, _, err := net.SplitHostPort(address); err != nil || !isHTTP {
 		return "", fmt.Errorf("-against %s: want http://host:port", text)
 	}
-	if u.Port() == "" {
-		return net.JoinHostPort(u.Hostname(), "80"), nil
-	}
-	return u.Host, nil
+	return address, nil
 }
 
 // measureGoals measures and prints the figures of the selected goals.
@@ -192,7 +188,7 @@ func (s *settings) runLoad(ctx context.Context, out io.Writer) error {
 // report prints the results of a load. Its error says how many requests failed, and why.
 func (r *results) report(out io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answers in %s, %.0f a second, %.1f MiB\n", r.Responses, r.Elapsed.Round(time.Millisecond), float64(r.Responses)/r.Elapsed.Seconds(), float64(r.Bytes)/(1<<20))
+	fmt.Fprintf(&text, "%d answers in %s, %.0f a second\n", r.Responses, r.Elapsed.Round(time.Millisecond), float64(r.Responses)/r.Elapsed.Seconds())
 	fmt.Fprintf(&text, "the load generator used %.0f %% of a core; near 100 %% it is the limit, not the node\n", 100*r.CPU.Seconds()/r.Elapsed.Seconds())
 	var causes []string
 	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {

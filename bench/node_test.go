@@ -164,7 +164,7 @@ func TestMeasurement(t *testing.T) {
 		{[]float64{math.NaN()}, 0.9, true, "**missed**"},
 		{[]float64{7}, 0, false, "|  | a, b |"},
 	} {
-		m := measurement{name: "n", unit: "×", rounds: tt.rounds, want: tt.want, least: tt.least, sides: "a, b"}
+		m := measurement{name: "n", rounds: tt.rounds, want: tt.want, least: tt.least, sides: "a, b"}
 		if row := m.row(&scenario{goal: "F0", title: "t"}); !strings.Contains(row, tt.says) {
 			t.Errorf("%v: %s, want %s", tt.rounds, row, tt.says)
 		}

@@ -294,7 +294,7 @@ func (r *runner) addRatios(s *scenario, label string, pairs []pair, names [2]str
 			ratios = append(ratios, a[i]/b[i])
 		}
 		r.measured = append(r.measured, measurement{
-			name: label + of.name, unit: "×", rounds: ratios, want: of.want, least: of.unit == "/s",
+			name: label + of.name, rounds: ratios, want: of.want, least: of.unit == "/s",
 			sides: fmt.Sprintf("%s %s, %s %s", names[0], formatValue(median(a), of.unit), names[1], formatValue(median(b), of.unit)),
 		})
 	}
