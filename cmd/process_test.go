@@ -366,11 +366,14 @@ func observation(minute int, buy, sell string) string {
 
 // comesTrue polls a condition; false if it does not hold in time.
 func comesTrue(span time.Duration, is func() bool) bool {
-	tick := time.NewTicker(10 * time.Millisecond)
+	deadline, tick := time.NewTimer(span), time.NewTicker(10*time.Millisecond)
+	defer deadline.Stop()
 	defer tick.Stop()
-	for began := time.Now(); !is(); <-tick.C {
-		if time.Since(began) > span {
-			return false
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return is()
 		}
 	}
 	return true
