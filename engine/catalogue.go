@@ -116,10 +116,6 @@ func DefaultCatalogue() *Catalogue { return defaultCatalogue() }
 // lowest and highest are decimal texts ("40"), lifetime is a Go duration. The error joins all problems of the file
 // (errors.Join), each with its place in the file.
 func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
-	return c.extend(r, name, false)
-}
-
-func (c *Catalogue) extend(r io.Reader, name string, tested bool) (*Catalogue, error) {
 	extended := &Catalogue{
 		institutions: cloned(c.institutions), currencies: cloned(c.currencies), sources: cloned(c.sources),
 	}
@@ -166,23 +162,6 @@ func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
 
 // Sources returns all sources, by id.
 func (c *Catalogue) Sources() []Source { return c.sourceList }
-
-// InternInstitution returns the catalogue's copy of an id, without an allocation. The argument may be in a reused
-// buffer.
-func (c *Catalogue) InternInstitution(id []byte) (string, bool) {
-	if institution, ok := c.institutions[string(id)]; ok {
-		return institution.ID, true
-	}
-	return "", false
-}
-
-// InternCurrency returns the catalogue's copy of a code, like InternInstitution.
-func (c *Catalogue) InternCurrency(code []byte) (string, bool) {
-	if currency, ok := c.currencies[string(code)]; ok {
-		return currency.Code, true
-	}
-	return "", false
-}
 
 // cloned is like maps.Clone, but never returns nil.
 func cloned[V any](src map[string]V) map[string]V {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"math"
 	"time"
 	_ "time/tzdata" // for machines without a time zone database
 )
@@ -19,19 +18,6 @@ func mustZone(zone *time.Location, err error) *time.Location {
 	}
 	return zone
 }
-
-// fixedOffset is the zone's current offset from UTC and the Unix time of its start, both in seconds. It saves a search
-// of the zone data in DateOf, which every request calls. If the zone data contains a later change of the offset, since
-// is so late that the offset is never used.
-var fixedOffset = func() (s struct{ since, offset int64 }) {
-	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
-	since, until := future.ZoneBounds()
-	if s.since = math.MaxInt64; until.IsZero() {
-		_, offset := future.Zone()
-		s.since, s.offset = since.Unix(), int64(offset)
-	}
-	return s
-}()
 
 // Location returns the time zone of Santo Domingo.
 func Location() *time.Location { return santoDomingo }
@@ -66,12 +52,8 @@ func ParseDate(text string) (Date, error) {
 
 // DateOf returns the date in Santo Domingo at the time t. It returns the zero Date outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
-	offset := fixedOffset.offset
-	if t.Unix() < fixedOffset.since {
-		_, oldOffset := t.In(santoDomingo).Zone()
-		offset = int64(oldOffset)
-	}
-	seconds := t.Unix() + offset + secondsBeforeUnix
+	_, offset := t.In(santoDomingo).Zone()
+	seconds := t.Unix() + int64(offset) + secondsBeforeUnix
 	if seconds < 0 || seconds >= dateMax*secondsOfDay {
 		return 0
 	}
@@ -106,9 +88,6 @@ func (d Date) utc() time.Time {
 
 // Start returns the beginning of the day in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
-	if start := int64(d-1)*secondsOfDay - secondsBeforeUnix - fixedOffset.offset; start >= fixedOffset.since {
-		return time.Unix(start, 0).UTC()
-	}
 	midnight := d.atHour(0)
 	if DateOf(midnight) < d { // clocks were advanced at midnight (1966–1974), so that day began later
 		_, midnight = midnight.ZoneBounds()

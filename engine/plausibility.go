@@ -263,7 +263,7 @@ func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, st
 // in a different source. Refused values count too: if the old reference rate is wrong, it has refused right values.
 func (v *validator) agreed(c *candidate) bool {
 	var by witnesses
-	v.eachSimilar(c, func(q marketQuote) { by.add(q.key.Institution, q.source) })
+	v.eachSimilar(c, by.add)
 	return by.count() >= v.rules.MedianQuotesMin
 }
 
@@ -322,7 +322,7 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 	}
 	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
 	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
-		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) || !c.near(pending.Buy, pending.Sell, v.rules) {
+		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) || !c.near(pending.Buy, pending.Sell, v.repeatPermille()) {
 		return false
 	}
 	if unopposed && pending.Sightings >= sightingsMin-1 && !pending.Since.After(v.refresh.ObservedAt.Add(-sightingsSpan)) {
@@ -337,11 +337,13 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 	return (c.key.Kind != Commercial || before.contradicted(u, bidAsk{c.buy, c.sell}) == "") && v.corroboratedElsewhere(c)
 }
 
-// near reports whether the candidate repeats a refused value: each side differs by at most a fifth of
-// Rules.JumpPermille.
-func (c *candidate) near(buy, sell Decimal, rules Rules) bool {
-	return near(buy, c.buy, rules.JumpPermille/5) && near(sell, c.sell, rules.JumpPermille/5)
+// near reports whether each side of a value differs from the candidate's by at most permille (thousandths).
+func (c *candidate) near(buy, sell Decimal, permille int64) bool {
+	return near(buy, c.buy, permille) && near(sell, c.sell, permille)
 }
+
+// repeatPermille is the maximum difference of a value that repeats a refused one.
+func (v *validator) repeatPermille() int64 { return v.rules.JumpPermille / 5 }
 
 // unopposed reports whether no other institution has a fresh quote of the candidate's kind. Commercial quotes in the
 // day's history count too: when a file is read again, the market contains only later values.
@@ -376,7 +378,7 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 			}
 			buy, buyErr := parseSide(o.Buy)
 			sell, sellErr := parseSide(o.Sell)
-			if buyErr != nil || sellErr != nil || !c.near(buy, sell, v.rules) {
+			if buyErr != nil || sellErr != nil || !c.near(buy, sell, v.repeatPermille()) {
 				return false
 			}
 			sightings++
@@ -390,26 +392,26 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 
 // corroboratedElsewhere reports whether a quote of the market, or a value waiting for confirmation, is similar.
 func (v *validator) corroboratedElsewhere(c *candidate) (found bool) {
-	v.eachSimilar(c, func(marketQuote) { found = true })
+	v.eachSimilar(c, func(_, _ string) { found = true })
 	return found
 }
 
-// eachSimilar calls visit for the market's quotes, and the values waiting for confirmation, that support the
-// candidate's value.
-func (v *validator) eachSimilar(c *candidate, visit func(marketQuote)) {
+// eachSimilar calls visit with institution and source of the market's quotes, and of the values waiting for
+// confirmation, that support the candidate's value.
+func (v *validator) eachSimilar(c *candidate, visit func(institution, source string)) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
-	check := func(q marketQuote) {
-		if v.corroborates(q, c) {
-			visit(q)
+	check := func(key QuoteKey, source string, value bidAsk) {
+		if v.corroborates(key, source, value, c) {
+			visit(key.Institution, source)
 		}
 	}
 	for _, q := range v.store.quotes {
 		if fresh := q.freshAt(v.refresh.ObservedAt); fresh != nil {
-			check(marketQuote{q.key, fresh.SourceID, fresh.Buy, fresh.Sell})
+			check(q.key, fresh.SourceID, bidAsk{fresh.Buy, fresh.Sell})
 		}
 		for _, p := range q.pending {
 			if !p.ObservedAt.Before(oldest) {
-				check(marketQuote{q.key, p.SourceID, p.Buy, p.Sell})
+				check(q.key, p.SourceID, bidAsk{p.Buy, p.Sell})
 			}
 		}
 	}
@@ -420,18 +422,11 @@ func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
 }
 
-// marketQuote is a source's value that may support another one.
-type marketQuote struct {
-	key       QuoteKey
-	source    string
-	buy, sell Decimal
-}
-
-// corroborates reports whether a market quote supports the candidate's value. The quote must be of another institution
-// and from another source, because one page can be wrong about two institutions. At least one side must be in both.
-func (v *validator) corroborates(q marketQuote, c *candidate) bool {
-	return q.key.Institution != c.key.Institution && q.source != v.refresh.SourceID && near(q.buy, c.buy, v.rules.JumpPermille) &&
-		near(q.sell, c.sell, v.rules.JumpPermille) && (!q.buy.IsNull() && !c.buy.IsNull() || !q.sell.IsNull() && !c.sell.IsNull())
+// corroborates reports whether a value of the market supports the candidate's. It must be of another institution and
+// from another source, because one page can be wrong about two institutions. At least one side must be in both.
+func (v *validator) corroborates(key QuoteKey, source string, value bidAsk, c *candidate) bool {
+	return key.Institution != c.key.Institution && source != v.refresh.SourceID && c.near(value.buy, value.sell, v.rules.JumpPermille) &&
+		(!value.buy.IsNull() && !c.buy.IsNull() || !value.sell.IsNull() && !c.sell.IsNull())
 }
 
 // event returns the event with the accepted and quarantined observations. It omits observations that change nothing.

@@ -33,7 +33,7 @@ func (q *Query) Ranking(now int64, forConvert bool) engine.RankingQuery {
 }
 
 // setCurrency parses ^[A-Z]{3}$. It also accepts currencies that are not in the catalogue.
-func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) (ok bool) {
+func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) bool {
 	if len(value) != len(engine.QuoteCurrency) {
 		return false
 	}
@@ -42,20 +42,24 @@ func (q *Query) setCurrency(value []byte, catalogue *engine.Catalogue) (ok bool)
 			return false
 		}
 	}
-	if q.Currency, ok = catalogue.InternCurrency(value); !ok {
+	if known, ok := catalogue.Currency(string(value)); ok {
+		q.Currency = known.Code // without an allocation
+	} else {
 		q.Currency = string(value)
 	}
 	return true
 }
 
 // setInstitution parses ^[a-z0-9-]+$. It also accepts institutions that are not in the catalogue.
-func (q *Query) setInstitution(value []byte, catalogue *engine.Catalogue) (ok bool) {
+func (q *Query) setInstitution(value []byte, catalogue *engine.Catalogue) bool {
 	for _, c := range value {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
 			return false
 		}
 	}
-	if q.Institution, ok = catalogue.InternInstitution(value); !ok {
+	if known, ok := catalogue.Institution(string(value)); ok {
+		q.Institution = known.ID // without an allocation
+	} else {
 		q.Institution = string(value)
 	}
 	return len(value) > 0

@@ -92,8 +92,8 @@ func (r *queryReader) readID(encoded []byte) {
 		r.report("id", 0, ProblemID)
 		return
 	}
-	if known, interned := r.options.Catalogue.InternInstitution(id); interned {
-		r.query.ID = known
+	if known, ok := r.options.Catalogue.Institution(string(id)); ok {
+		r.query.ID = known.ID // without an allocation
 		return
 	}
 	r.query.ID = string(id)
