@@ -49,7 +49,6 @@ func TestW6_FirstFailurePoisons(t *testing.T) {
 		"write":           {func(_ *Log, s *failingStore) { s.failWrite = true }, appendOne},
 		"sync":            {func(_ *Log, s *failingStore) { s.failSync = true }, appendOne},
 		"mark":            {func(l *Log, _ *failingStore) { l.disk.write = failWrite }, appendOne},
-		"roll":            {func(l *Log, _ *failingStore) { l.options.SegmentBytes = 1 }, appendOne},
 		"directory":       {func(l *Log, _ *failingStore) { l.disk.syncDir = failPath }, appendUntilRoll},
 		"snapshot write":  {func(l *Log, _ *failingStore) { l.disk.write = failWrite }, snapshotNow},
 		"snapshot sync":   {func(l *Log, _ *failingStore) { l.disk.sync = failFile }, snapshotNow},
@@ -71,7 +70,7 @@ func TestW6_FirstFailurePoisons(t *testing.T) {
 			if !errors.Is(err, ErrPoisoned) {
 				t.Fatalf("got %v", err)
 			}
-			if name != "roll" && !errors.Is(err, errDisk) {
+			if !errors.Is(err, errDisk) {
 				t.Errorf("the cause is not in %v", err)
 			}
 			s.failWrite, s.failSync = false, false

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"sync"
@@ -126,66 +127,51 @@ func (l *Log) commit(end position) error {
 	if err != nil {
 		return err
 	}
-	p := l.placement()
-	if p.opensSegment || p.fillsSegment {
-		if err := l.syncNewSegment(p, end); err != nil {
-			return err
-		}
+	opened, err := l.openedSegments(end)
+	if err != nil {
+		return err
 	}
 	if err := l.markWriter.advance(end); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.opensSegment {
-		l.segments = append(l.segments, segment{path: segmentPath(l.dir, l.next.frame), start: l.next})
+	l.segments = append(l.segments, opened...)
+	holder := len(l.segments) - 1
+	if l.segments[holder].start == end { // empty, after a full one
+		holder--
 	}
-	l.segments[len(l.segments)-1].bytes = p.segmentBytes
+	entryBytes := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
+	l.segments[holder].bytes += entryBytes
 	l.stats.Batches++
 	l.stats.Records += end.sequence - l.next.sequence
-	l.stats.Bytes += p.entryBytes
-	if p.fillsSegment {
-		l.segments = append(l.segments, segment{path: segmentPath(l.dir, end.frame), start: end})
-	}
+	l.stats.Bytes += entryBytes
 	l.next = end
 	return nil
 }
 
-// framePlacement describes the place of a frame (batch of records) chosen by tidwall/wal.
-type framePlacement struct {
-	opensSegment bool  // the frame begins a new segment because the previous one was over the limit
-	entryBytes   int64 // size of the frame with its length prefix
-	segmentBytes int64 // size of the segment, including the frame
-	fillsSegment bool  // the frame fills its segment, so an empty one follows
-}
-
-// placement computes the place of l.frame. tidwall/wal opens a new segment in two cases: after a write that fills the
-// segment (bytes >= SegmentBytes), and before a write if the last segment is already over the limit (bytes >
-// SegmentBytes). The second case occurs only for the last segment found by Open.
-func (l *Log) placement() framePlacement {
-	entry := int64(len(binary.AppendUvarint(nil, uint64(len(l.frame)))) + len(l.frame))
-	tail, size := l.segments[len(l.segments)-1].bytes, int64(l.options.SegmentBytes)
-	p := framePlacement{opensSegment: tail > size, entryBytes: entry, segmentBytes: tail + entry}
-	if p.opensSegment {
-		p.segmentBytes = entry
+// openedSegments returns the segments that tidwall/wal opened for l.frame, and makes their names durable: an empty one
+// after a write that filled its segment, and one before a write if Open found the last segment over the limit.
+func (l *Log) openedSegments(end position) (opened []segment, err error) {
+	for _, start := range []position{l.next, end} {
+		path := segmentPath(l.dir, start.frame)
+		if path == l.segments[len(l.segments)-1].path {
+			continue
+		}
+		_, err := os.Stat(path)
+		if err == nil {
+			opened = append(opened, segment{path: path, start: start})
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
-	p.fillsSegment = p.segmentBytes >= size
-	return p
-}
-
-// syncNewSegment makes a new segment's name durable, and drops tidwall/wal's cache of the previous segment.
-func (l *Log) syncNewSegment(p framePlacement, end position) error {
-	newest := l.next.frame
-	if p.fillsSegment {
-		newest = end.frame
-	}
-	if _, err := os.Stat(segmentPath(l.dir, newest)); err != nil {
-		return fmt.Errorf("open the next segment: %w", err)
+	if len(opened) == 0 {
+		return nil, nil
 	}
 	if err := l.disk.syncDir(l.dir); err != nil {
-		return err
+		return nil, err
 	}
-	return l.store.ClearCache()
+	return opened, l.store.ClearCache() // of the previous segment
 }
 
 // checkUsable returns nil if the log can be written, else ErrClosed or ErrPoisoned.

@@ -246,7 +246,6 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	_, cutErr := cutTail(testOptions(), "torn", missing, 0)
 	_, lockErr := lock(file)
 	_, sharedErr := lockShared(file)
-	_, traceErr := highestPosition([]numberedFile{{1, missing}})
 	_, chooseErr := (&repair{}).chooseRun([]numberedFile{{1, missing}}, 0)
 	_, _, snapshotErr := (&snapshot{sequence: 1, path: missing}).open()
 	_, repairErr := Repair(missing, testOptions())
@@ -259,7 +258,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}{
 		"mark": {markErr, unix.ENOTDIR, "file/mark: "}, "directory": {listErr, unix.ENOTDIR, "open " + file},
 		"tail": {cutErr, fs.ErrNotExist, missing}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
-		"trace": {traceErr, fs.ErrNotExist, missing}, "choice": {chooseErr, fs.ErrNotExist, missing},
+		"choice": {chooseErr, fs.ErrNotExist, missing},
 		"snapshot": {snapshotErr, fs.ErrNotExist, missing}, "unlock": {unlock(closed), nil, "unlock: "},
 		"repair": {repairErr, fs.ErrNotExist, ""}, "repair of a file": {repairedErr, nil, ""},
 	} {

@@ -13,7 +13,7 @@ type RepairReport struct {
 	Cause      error    // the damage; nil if there was none and nothing was changed
 	Last       uint64   // number of the newest record after the repair, in the log or in a snapshot
 	LostFrom   uint64   // number of the first lost record; 0 = none
-	LostTo     uint64   // number of the newest known lost record; 0 = unknown or none
+	LostTo     uint64   // number of the newest lost record according to the high-water mark; 0 = unknown or none
 	SavedFiles []string // files that contain all removed bytes
 }
 
@@ -88,24 +88,18 @@ func (p *repair) apply() error {
 	if err != nil {
 		return err
 	}
-	highest, err := highestPosition(x.files.segments)
-	if err != nil {
-		return err
-	}
-	highest.frame = max(highest.frame, x.mark.end.frame)
-	highest.sequence = max(highest.sequence, x.mark.end.sequence)
 	if err := p.moveDamaged(damaged); err != nil {
 		return err
 	}
 	if len(run.segments) == 0 {
-		run, err = p.startEmpty(x.files.segments, position{frame: highest.frame, sequence: x.snapshotSequence() + 1})
+		run, err = p.startEmpty(x.files.segments, x.mark, x.snapshotSequence()+1)
 	} else {
 		err = p.keepRun(x.files.segments, run)
 	}
 	if err != nil {
 		return err
 	}
-	return p.finish(x.mark, run, highest)
+	return p.finish(x.mark, run)
 }
 
 func (p *repair) moveDamaged(snapshots []*DamageError) error {
@@ -133,27 +127,6 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 		i += max(1, len(run.segments))
 	}
 	return scanResult{}, nil
-}
-
-// highestPosition returns the position after the newest valid frame in any of the files.
-func highestPosition(files []numberedFile) (position, error) {
-	end := origin
-	for _, file := range files {
-		end.frame = max(end.frame, file.number)
-		data, err := readFrom(file.path, 0, segmentFileBytesMax)
-		if err != nil {
-			return end, err
-		}
-		for off := 0; ; {
-			f, n := findFrame(data[off:], 1)
-			if n < 0 {
-				break
-			}
-			end.frame, end.sequence = max(end.frame, f.index+1), max(end.sequence, f.last()+1)
-			off += n + frameHeaderBytes + len(f.payload) + frameTrailerBytes
-		}
-	}
-	return end, nil
 }
 
 // keepRun moves aside every segment outside the run (see chooseRun), newest first. It cuts the last segment at the end
@@ -188,9 +161,13 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	return nil
 }
 
-// startEmpty moves all segments aside and creates an empty segment; its first frame will be at the position start.
-func (p *repair) startEmpty(files []numberedFile, start position) (scanResult, error) {
+// startEmpty moves all segments aside and creates an empty segment for the records from number sequence on. Its first
+// frame follows those before: a log that begins with frame 1 begins with record 1.
+func (p *repair) startEmpty(files []numberedFile, oldMark mark, sequence uint64) (scanResult, error) {
+	p.truncated = oldMark.end.frame == 0 // a lost mark can't exclude that these segments had newer records
+	start := position{frame: max(oldMark.end.frame, origin.frame+1), sequence: sequence}
 	for _, file := range slices.Backward(files) {
+		start.frame = max(start.frame, file.number+1)
 		if err := p.moveAside(file.path); err != nil {
 			return scanResult{}, err
 		}
@@ -214,10 +191,10 @@ func (p *repair) moveAside(paths ...string) error {
 }
 
 // finish reports lost records, writes the high-water mark of the remaining log and verifies the directory.
-func (p *repair) finish(oldMark mark, run scanResult, highest position) error {
+func (p *repair) finish(oldMark mark, run scanResult) error {
 	p.report.Last = run.last()
-	if highest.sequence > run.next.sequence {
-		p.report.LostFrom, p.report.LostTo = run.next.sequence, highest.sequence-1
+	if oldMark.end.sequence > run.next.sequence {
+		p.report.LostFrom, p.report.LostTo = run.next.sequence, oldMark.end.sequence-1
 	} else if p.truncated {
 		p.report.LostFrom = run.next.sequence
 	}
