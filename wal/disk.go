@@ -193,14 +193,11 @@ func (d *disk) moveAside(path, reason string, now time.Time) (string, error) {
 	return name, d.syncDir(filepath.Dir(path))
 }
 
-// asideNamesMax is the maximum number of names that asideName tries.
-const asideNamesMax = 1000
-
 // asideName returns an unused file name made of path, reason and time, plus a number if necessary.
 func asideName(path, reason string, now time.Time) (string, error) {
 	base := path + "." + reason + "-" + now.UTC().Format("20060102T150405.000000000Z")
 	name := base
-	for i := 1; i < asideNamesMax; i++ {
+	for i := 1; ; i++ {
 		_, err := os.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return name, nil
@@ -210,5 +207,4 @@ func asideName(path, reason string, now time.Time) (string, error) {
 		}
 		name = fmt.Sprintf("%s-%d", base, i)
 	}
-	return "", fmt.Errorf("find a name for %s: %d are taken", base, asideNamesMax)
 }

@@ -56,15 +56,8 @@ func (x *examination) checkMark() error {
 	if x.markState == MarkLost {
 		return nil
 	}
-	switch next, end := x.log.next, x.mark.end; {
-	case next.frame < end.frame:
-		return x.damageAtEnd(
-			fmt.Sprintf("records up to %d in frame %d, as in the mark", end.sequence-1, end.frame-1),
-			fmt.Sprintf("the end at record %d in frame %d", next.sequence-1, next.frame-1))
-	case next.frame == end.frame && next != end:
-		return x.damageAtEnd(
-			fmt.Sprintf("record %d with checksum %08x at the end, as in the mark", end.sequence-1, end.chain),
-			fmt.Sprintf("record %d with %08x", next.sequence-1, next.chain))
+	if err := x.log.checkEnd(x.mark.end); err != nil {
+		return err
 	}
 	if len(x.log.segments) > 0 && x.log.segments[0].start.frame > x.mark.first {
 		head := x.log.segments[0]
@@ -77,17 +70,12 @@ func (x *examination) checkMark() error {
 	return nil
 }
 
-func (x *examination) damageAtEnd(expected, found string) error {
-	path, bytes := x.log.end()
-	return newFault(0, expected, found).errorIn(path, bytes, x.log.next.sequence, hintAcknowledged)
-}
-
 // checkSnapshots checks that the log contains every record after the newest undamaged snapshot. It also checks that the
 // log does not end before a snapshot, because snapshots are written only after their records are on disk.
 func (x *examination) checkSnapshots() error {
 	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
 		newest := x.snapshots[n-1]
-		return x.damageAtEnd(fmt.Sprintf("records up to %d, as in the name of %s", newest.sequence, newest.path),
+		return x.log.damageAtEnd(fmt.Sprintf("records up to %d, as in the name of %s", newest.sequence, newest.path),
 			fmt.Sprintf("the end at record %d", x.log.last()))
 	}
 	base := x.snapshotSequence()

@@ -217,7 +217,11 @@ func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) erro
 	for len(segments) > 1 && segments[1].start.sequence <= start {
 		segments = segments[1:]
 	}
-	s := &scanner{mark: mark{end: end}, positionKnown: true, visit: func(_ location, f frame) error {
+	files := make([]numberedFile, len(segments))
+	for i, s := range segments {
+		files[i] = numberedFile{s.start.frame, s.path}
+	}
+	result, err := scan(files, mark{end: end}, func(_ location, f frame) error {
 		if f.index >= end.frame {
 			return errStopScan // the frame is being appended
 		}
@@ -230,23 +234,11 @@ func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) erro
 			}
 			return visit(sequence, record)
 		})
-	}}
-	s.result.next = segments[0].start
-	return s.scanUpTo(segments, end)
-}
-
-// scanUpTo scans the segments and checks that the last frame ends at the position end.
-func (s *scanner) scanUpTo(segments []segment, end position) error {
-	for i, segment := range segments {
-		err := s.scanSegment(numberedFile{segment.start.frame, segment.path}, i == len(segments)-1)
-		if errors.Is(err, errStopScan) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	})
+	if err != nil && !errors.Is(err, errStopScan) {
+		return err
 	}
-	return s.checkEnd(end)
+	return result.checkEnd(end)
 }
 
 // Close syncs the high-water mark, closes the files and releases the lock. It waits for a running WriteSnapshot. After

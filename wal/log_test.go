@@ -258,7 +258,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}{
 		"mark": {markErr, unix.ENOTDIR, "file/mark: "}, "directory": {listErr, unix.ENOTDIR, "open " + file},
 		"tail": {cutErr, fs.ErrNotExist, missing}, "lock": {lockErr, unix.ENOTDIR, "lock "}, "shared lock": {sharedErr, unix.ENOTDIR, "lock "},
-		"choice": {chooseErr, fs.ErrNotExist, missing},
+		"choice":   {chooseErr, fs.ErrNotExist, missing},
 		"snapshot": {snapshotErr, fs.ErrNotExist, missing}, "unlock": {unlock(closed), nil, "unlock: "},
 		"repair": {repairErr, fs.ErrNotExist, ""}, "repair of a file": {repairedErr, nil, ""},
 	} {

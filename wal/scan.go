@@ -49,6 +49,26 @@ func (r *scanResult) end() (string, int64) {
 	return last.path, last.bytes
 }
 
+// checkEnd checks that the frames reach a position at least, and the position itself if they end there.
+func (r *scanResult) checkEnd(end position) error {
+	switch {
+	case r.next.frame < end.frame:
+		return r.damageAtEnd(
+			fmt.Sprintf("records up to %d in frame %d, as in the mark", end.sequence-1, end.frame-1),
+			fmt.Sprintf("the end at record %d in frame %d", r.last(), r.next.frame-1))
+	case r.next.frame == end.frame && r.next != end:
+		return r.damageAtEnd(
+			fmt.Sprintf("record %d with checksum %08x at the end, as in the mark", end.sequence-1, end.chain),
+			fmt.Sprintf("record %d with %08x", r.last(), r.next.chain))
+	}
+	return nil
+}
+
+func (r *scanResult) damageAtEnd(expected, found string) error {
+	path, bytes := r.end()
+	return newFault(0, expected, found).errorIn(path, bytes, r.next.sequence, hintAcknowledged)
+}
+
 // scanner reads segments in order and checks that their frames form one unbroken chain.
 type scanner struct {
 	mark          mark // high-water mark, the required end of the log; zero if lost
@@ -206,15 +226,6 @@ func (s *scanner) classify(path string, data []byte, off int, fault *formatFault
 
 func (s *scanner) damageError(path string, offset int64, fault *formatFault) error {
 	return fault.errorIn(path, offset, s.result.next.sequence, hintRestore)
-}
-
-func (s *scanner) checkEnd(end position) error {
-	if s.result.next == end {
-		return nil
-	}
-	path, bytes := s.result.end()
-	fault := newFault(0, fmt.Sprintf("records up to %d", end.sequence-1), fmt.Sprintf("the end at record %d", s.result.last()))
-	return fault.errorIn(path, bytes, s.result.next.sequence, hintAcknowledged)
 }
 
 // readSegment reads a file into the scanner's buffer.
