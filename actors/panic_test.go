@@ -93,12 +93,12 @@ func (s *panickingActor) Receive(l mailbox.Message) {
 func startAgain(a *accounts.AccountActor) {
 	record := a.Account.Record()
 	a.Account = account.New(a.ID)
-	a.Account.Apply(&account.Created{Account: a.ID, Email: record.Email, At: record.CreatedAt})
+	a.Account.Apply(&account.Created{Account: a.ID, Email: record.Email, At: record.CreatedAt}, account.ClockReading{})
 	for _, key := range record.Keys {
-		a.Account.Apply(&account.KeyCreated{Account: a.ID, Key: key})
+		a.Account.Apply(&account.KeyCreated{Account: a.ID, Key: key}, account.ClockReading{})
 	}
 	a.RejectQueued(accounts.Internal(nil))
-	a.Leasing, a.Changes = false, 0
+	a.Granting, a.Changes = false, 0
 }
 
 // wrap puts a saboteur in front of an actor that does nothing at the moment. False: it is busy.

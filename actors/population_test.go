@@ -58,12 +58,12 @@ func keyOf(id uint64) account.Digest { return sha256.Sum256(binary.BigEndian.App
 
 func testAccount(t testing.TB, id uint64) *account.Account {
 	a := account.New(id)
-	a.Apply(&account.Created{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon})
+	a.Apply(&account.Created{Account: id, Email: mustEmail(t, fmt.Sprintf("somebody.%d@example.com", id)).ID(), At: noon}, account.ClockReading{})
 	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{
 		ID: fmt.Sprintf("key_%016x", id), Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon,
-	}})
+	}}, account.ClockReading{})
 	a.Apply(&account.Leased{
 		Account: id, Day: engine.DateOf(noon), Count: 16, Monotonic: time.Hour, KeyID: fmt.Sprintf("key_%016x", id), At: noon,
-	})
+	}, account.ClockReading{})
 	return a
 }

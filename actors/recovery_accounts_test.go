@@ -28,8 +28,8 @@ func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 // A snapshot or a log that contradicts itself stops the node, as damage does.
 func TestContradictionsOfAccountsStopTheNode(t *testing.T) {
 	thief := account.New(8)
-	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon})
-	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}})
+	thief.Apply(&account.Created{Account: 8, Email: mustEmail(t, "thief@example.com").ID(), At: noon}, account.ClockReading{})
+	thief.Apply(&account.KeyCreated{Account: 8, Key: account.KeyRecord{ID: "key_8", Digest: keyOf(7), CreatedAt: noon}}, account.ClockReading{})
 	stray := mustEncode(t, &account.KeyRevoked{Account: 5, KeyID: "key_5", At: noon, By: "owner"})
 	for want, journal := range map[string]*memoryJournal{
 		"account 5, which was never created":                {records: [][]byte{stray}},

@@ -43,12 +43,12 @@ func TestKeyModel(t *testing.T) {
 	for _, suspended := range []bool{false, true} {
 		for active := range account.KeysActiveMax + 1 {
 			a := account.New(1)
-			a.Apply(&account.Created{Account: 1, At: at})
+			a.Apply(&account.Created{Account: 1, At: at}, account.ClockReading{})
 			for i := range active {
-				a.Apply(&account.KeyCreated{Account: 1, Key: account.KeyRecord{ID: fmt.Sprintf("key_%d", i), CreatedAt: at}})
+				a.Apply(&account.KeyCreated{Account: 1, Key: account.KeyRecord{ID: fmt.Sprintf("key_%d", i), CreatedAt: at}}, account.ClockReading{})
 			}
 			if suspended {
-				a.Apply(&account.Suspended{Account: 1, At: at})
+				a.Apply(&account.Suspended{Account: 1, At: at}, account.ClockReading{})
 			}
 			_, err := a.CreateKey(account.KeyRecord{ID: "another", CreatedAt: at})
 			got := engine.Code("")

@@ -44,8 +44,8 @@ type Record struct {
 // dropped, its unspent leased requests must be given back with Return, because State counts them as spent.
 //
 // A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit uses
-// are adjacent, from firstKeys to special. The struct contains arrays for one key, one day, two leases and two
-// requests, which is enough for most accounts. An Account must not be copied, because its slices refer to these arrays.
+// are adjacent, from firstKeys to special. The struct contains arrays for one key, one day and two requests, which is
+// enough for most accounts. An Account must not be copied, because its slices refer to these arrays.
 type Account struct {
 	firstKeys     [1]accountKey // backing array of keys
 	keys          accountKeys
@@ -54,19 +54,18 @@ type Account struct {
 	minute        minuteWindow
 	firstAdmitted [2]time.Duration // backing array of minute
 	node          engine.NodeID
-	leasePending  bool       // a quota lease is being written to the log
+	asking        bool       // a quota lease or its return is being written to the log
 	nodeLeases    nodeLeases // in a cluster
 	id            uint64
 	email         EmailID
 	createdAt     instant
 	special       *special // nil for most accounts
 
-	leaseAskedAt  time.Duration  // monotonic time (ClockReading.Monotonic) of the last lease from NextLease
-	lastLeaseSize int            // size of that lease; 0 = none yet
-	leases        recentLeases   // without a cluster
-	firstLeases   [2]recentLease // backing array of leases
-	keysPending   int            // keys being written to the log
-	ownTokens     *tokenLease    // see tokens
+	askedAt       time.Duration // monotonic time (ClockReading.Monotonic) of the newest ask: from NextLease or Return
+	lastLeaseSize int           // size of the newest lease from NextLease; 0 = none yet
+	alone         LeaseState    // without a cluster; zero = none
+	keysPending   int           // keys being written to the log
+	ownTokens     *tokenLease   // see tokens
 }
 
 // special is rare data: a suspension, and a quota of the account's own.
@@ -113,7 +112,7 @@ type (
 		KeyID          string        // id of the key in the request that needed the lease
 		At             time.Time
 		Node           engine.NodeID // the only node that may spend the lease
-		RecentAdmitted int           // in a cluster: requests that the node admitted in the last minute
+		RecentAdmitted int           // requests that the node admitted in the last minute; 0 in some old logs of one node
 	}
 	// Returned gives unspent leased requests back to the quota when a node stops. A node of a cluster also returns them
 	// after a while without requests.
@@ -219,23 +218,23 @@ func (a *Account) setSpecial(change func(*special)) {
 	}
 }
 
-// Apply changes the account by a durable event. Outside a replay the event must come from this process; for other
-// processes' events call ApplyRemote.
-func (a *Account) Apply(event Event) {
+// Apply changes the account by an event of the log. now is the time of its arrival; in a replay now.Monotonic is the
+// newest monotonic time in the log so far. A lease that this process does not wait for counts as spent: it is another
+// node's, or was aborted (Abort).
+func (a *Account) Apply(event Event, now ClockReading) {
 	switch e := event.(type) {
 	case *Created:
 		a.email, a.createdAt = e.Email, instantOf(e.At)
 	case *KeyCreated:
-		a.keysPending = max(0, a.keysPending-1)
 		a.keys.add(e.Key)
 	case *KeyRevoked:
 		if key := a.keys.byID(e.KeyID); key != nil && key.active() {
 			key.revokedAt = instantOf(e.At)
 		}
 	case *Leased:
-		a.applyLease(e)
+		a.applyLease(e, now)
 	case *Returned:
-		a.applyReturn(e)
+		a.applyReturn(e, now)
 	case *Suspended:
 		a.setSpecial(func(s *special) { s.suspendedAt, s.reason = e.At, e.Reason })
 	case *Restored:
@@ -255,7 +254,7 @@ func (a *Account) EachKey(visit func(Digest)) {
 }
 
 // CreateKey returns the event that adds a key. Keys being written to the log count towards KeysActiveMax. The caller
-// must write the event to the log and then call Apply, or else AbortKey. A suspended account gets no new keys.
+// must call Written when the write of the event has ended. A suspended account gets no new keys.
 func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	if a.suspended() {
 		return nil, &engine.Error{Code: engine.CodeAccountSuspended, Message: "the account is suspended and gets no new keys"}
@@ -274,8 +273,12 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 	return &KeyCreated{a.id, key}, nil
 }
 
-// AbortKey must be called if CreateKey's event will not become durable.
-func (a *Account) AbortKey() { a.keysPending = max(0, a.keysPending-1) }
+// Written must be called when the write of a change has ended: before Apply, or if the event will not become durable.
+func (a *Account) Written(event Event) {
+	if _, created := event.(*KeyCreated); created {
+		a.keysPending = max(0, a.keysPending-1)
+	}
+}
 
 // RevokeKey returns the event that revokes a key. If the key is already revoked, both results are nil.
 func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {

@@ -16,7 +16,8 @@ func create(t *testing.T, account *Account, id string) {
 	t.Helper()
 	event, err := account.CreateKey(KeyRecord{ID: id, Digest: digestOf(id), CreatedAt: noon})
 	must(t, err)
-	account.Apply(event)
+	account.Written(event)
+	account.Apply(event, ClockReading{})
 }
 
 func revoke(t *testing.T, account *Account, id string) {
@@ -25,7 +26,7 @@ func revoke(t *testing.T, account *Account, id string) {
 	if err != nil || event == nil {
 		t.Fatalf("revoke %s: %v, %v", id, event, err)
 	}
-	account.Apply(event)
+	account.Apply(event, ClockReading{})
 }
 
 func TestK5_TwoActiveKeys(t *testing.T) {
@@ -37,7 +38,7 @@ func TestK5_TwoActiveKeys(t *testing.T) {
 	if _, err := account.CreateKey(KeyRecord{ID: "c"}); codeOf(err) != engine.CodeKeyLimitReached {
 		t.Errorf("a third key: %v", err)
 	}
-	account.AbortKey()
+	account.Written(&KeyCreated{})
 	create(t, account, "b")
 	if _, err := account.CreateKey(KeyRecord{ID: "c"}); codeOf(err) != engine.CodeKeyLimitReached {
 		t.Errorf("a third key: %v", err)
@@ -47,7 +48,7 @@ func TestK5_TwoActiveKeys(t *testing.T) {
 	if event, err := account.RevokeKey("a", "owner", noon.Add(time.Hour)); event != nil || err != nil {
 		t.Errorf("revoked again: %v, %v", event, err)
 	}
-	account.Apply(&KeyRevoked{1, "a", noon.Add(time.Hour), "owner"}) // two revocations side by side
+	account.Apply(&KeyRevoked{1, "a", noon.Add(time.Hour), "owner"}, ClockReading{}) // two revocations side by side
 	if _, err := account.RevokeKey("x", "owner", noon); codeOf(err) != engine.CodeNotFound {
 		t.Errorf("an unknown key: %v", err)
 	}
@@ -80,7 +81,7 @@ func TestK5_RevokedKeysLeaveTheListAndStayRefused(t *testing.T) {
 func TestAccountForgetsNoActiveKey(t *testing.T) {
 	account := New(1)
 	for i := range 2 * keysMax {
-		account.Apply(&KeyCreated{1, KeyRecord{ID: fmt.Sprint(i)}})
+		account.Apply(&KeyCreated{1, KeyRecord{ID: fmt.Sprint(i)}}, ClockReading{})
 	}
 	if n := len(account.Record().Keys); n != 2*keysMax {
 		t.Errorf("%d keys", n)
@@ -101,13 +102,13 @@ func TestK6_WhyAKeyIsRefused(t *testing.T) {
 	check(testKey, "")
 	check(Digest{}, engine.CodeInvalidKey)
 	check(digestOf("other"), engine.CodeRevokedKey)
-	o.account.Apply(&Suspended{1, "resale", noon, "ana"})
+	o.account.Apply(&Suspended{1, "resale", noon, "ana"}, o.now)
 	check(testKey, engine.CodeAccountSuspended)
 	check(digestOf("other"), engine.CodeRevokedKey)
 	if record := o.account.Record(); record.Reason != "resale" || !record.SuspendedAt.Equal(noon) {
 		t.Errorf("%+v", record)
 	}
-	o.account.Apply(&Restored{1, noon, "ana"})
+	o.account.Apply(&Restored{1, noon, "ana"}, o.now)
 	check(testKey, "")
 	if state := o.account.State(); len(state.Days) != 0 {
 		t.Errorf("refusals left %+v", state)
@@ -182,33 +183,50 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 	if _, needsLease := o.account.Admit(testKey, o.now, o.policy); !needsLease {
 		t.Error("what was given back is spent")
 	}
-	o.account.Apply(event)
-	o.advance(time.Minute)
-	if event := o.account.Return(o.now); event == nil || event.RecentAdmitted != 0 || event.Unspent != 0 {
-		t.Errorf("the last minute is still in the log: %+v", event)
-	} else {
-		o.account.Apply(event)
-	}
+	o.account.Apply(event, o.now)
 	if event := o.account.Return(o.now); event != nil {
 		t.Errorf("again %+v", event)
 	}
 }
 
-// The number of lease states is bounded for every lease size.
-func TestL2_LeaseStatesAreBounded(t *testing.T) {
-	o := newTestAccount(t, noon)
-	o.policy = QuotaPolicy{DefaultQuota: Quota{1 << 30, 60}, LeaseSize: 1}
-	most := 0
-	for range 1000 {
-		o.admit(1)
-		o.advance(time.Second)
-		most = max(most, len(o.account.leases))
+// What a crash leaves of the minute is the requests admitted in it and one lease, whatever the size of the leases.
+func TestL2_ACrashCountsTheMinuteAndALease(t *testing.T) {
+	for size := 1; size <= LeaseSizeDefault; size++ {
+		o := newTestAccount(t, noon)
+		o.policy = QuotaPolicy{DefaultQuota: Quota{1 << 30, 60}, LeaseSize: size}
+		for range 1000 {
+			o.admit(1)
+			o.advance(time.Second)
+		}
+		crashed := Restore(o.account.State())
+		crashed.Resume(o.now)
+		if n := crashed.minute.count(); n < 59 || n > 60+size {
+			t.Errorf("leases of %d: %d may have been admitted in the last minute, 59 were", size, n)
+		}
 	}
-	if most > int(MinuteSpan/leaseMergeSpan)+2 {
-		t.Errorf("%d marks", most)
+}
+
+// Logs and snapshots of earlier versions do not say what was admitted before a lease; all leases of a minute count.
+func TestL2_LeasesOfEarlierVersions(t *testing.T) {
+	leased := func(second time.Duration, unspent, count int) *Leased {
+		return &Leased{Account: 1, Day: engine.DateOf(noon), Count: count, Unspent: unspent, Monotonic: second * time.Second}
 	}
-	if n := o.account.leases.admittedMax(o.now.Monotonic); n < 60 || n > 60+2*int(leaseMergeSpan/time.Second) {
-		t.Errorf("%d may have been admitted in the last minute, 60 were", n)
+	log := []*Leased{leased(100, 0, 16), leased(170, 4, 12), leased(180, 8, 8), leased(190, 0, 16)}
+	a := New(1)
+	for _, e := range log {
+		a.Apply(e, ClockReading{Monotonic: e.Monotonic})
+	}
+	stored := Restore(State{Leases: []LeaseState{
+		{Monotonic: 100 * time.Second, Count: 16}, {Monotonic: 170 * time.Second, Unspent: 4, Count: 12},
+		{Monotonic: 180 * time.Second, Unspent: 8, Count: 8}, {Monotonic: 190 * time.Second, Count: 16},
+	}})
+	for second, want := range map[time.Duration]int{190: 52, 249: 52, 250: 16, 1000: 16} {
+		for name, a := range map[string]*Account{"log": a, "snapshot": stored, "copy": Restore(stored.State())} {
+			a.Resume(ClockReading{Wall: noon, Monotonic: second * time.Second})
+			if n := a.minute.count(); n != want {
+				t.Errorf("%s, second %d: %d count, want %d", name, second, n, want)
+			}
+		}
 	}
 }
 

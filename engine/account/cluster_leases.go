@@ -9,8 +9,8 @@ import (
 )
 
 // A quota lease is a part of an account's daily quota. One node takes it with one event in the log and spends it in
-// memory. A node asks the leader for a lease (NextLease); the leader decides its size (GrantLease) and writes it to the
-// log; the node has it when it applies that event (ApplyRemote). Monotonic time is ClockReading.Monotonic. Quota leases
+// memory. A node asks the leader for a lease (NextLease); the leader decides its size (Grant) and writes it to the
+// log; the node has it when it applies that event (Apply). Monotonic time is ClockReading.Monotonic. Quota leases
 // in a cluster follow four rules:
 //
 //  1. A node spends only its own leases. It spends a lease for at most LeaseSpan after it asked for the lease, in wall
@@ -68,12 +68,28 @@ func (s *LeaseState) admittedMax(now time.Duration) int {
 // SetNode sets this process's node of the cluster. Call it after Resume.
 func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 
-// setNodeLease replaces a node's LeaseState, or removes it if lease is empty. It also removes all leases from before
-// the cluster, because their unspent requests are part of the first lease in the cluster.
-func (a *Account) setNodeLease(lease LeaseState) {
-	a.leases = nil
+// lease returns the LeaseState of a node; 0 is this node without a cluster.
+func (a *Account) lease(node engine.NodeID) LeaseState {
+	if node == 0 {
+		return a.alone
+	}
+	return a.nodeLeases.of(node)
+}
+
+// setLease replaces a node's LeaseState by one that arrives now, or removes it if lease is empty. A LeaseState in a
+// cluster also removes that from before the cluster, because its unspent requests are part of the first lease in the
+// cluster.
+func (a *Account) setLease(lease LeaseState, now ClockReading) {
+	empty := lease.RecentAdmitted == 0 && lease.Count == 0
+	a.alone, lease.Monotonic = LeaseState{}, now.Monotonic
+	if lease.Node == 0 {
+		if lease.Monotonic = lease.asked; !empty {
+			a.alone = lease
+		}
+		return
+	}
 	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
-	switch empty := lease.RecentAdmitted == 0 && lease.Count == 0; {
+	switch {
 	case found && empty:
 		a.nodeLeases = slices.Delete(a.nodeLeases, i, i+1)
 	case found:
@@ -83,11 +99,28 @@ func (a *Account) setNodeLease(lease LeaseState) {
 	}
 }
 
-// GrantLease decides at the leader on a lease that a node asked for, also on the leader's own. ask is an event of the
-// node's NextLease. It returns the event to write to the log, or nil if nothing is left or a newer event of the node is
-// in the log. Every node, also this one, must then call ApplyRemote. Danger: the caller must first apply all events in
-// the log, and must not call it while an earlier lease or return of the account is being written.
-func (a *Account) GrantLease(ask *Leased, now ClockReading, policy QuotaPolicy) *Leased {
+// Grant decides on a lease or a return that a node asked for with NextLease or Return: at the leader of a cluster, also
+// for the leader itself, or at a node without a cluster. It returns the event to write to the log. It returns nil if
+// nothing is left, or a newer event of the node is in the log. Danger: the leader must first apply all events in the
+// log, and must not call it while an earlier lease or return of the account is being written.
+func (a *Account) Grant(ask Event, now ClockReading, policy QuotaPolicy) Event {
+	switch e := ask.(type) {
+	case *Leased:
+		if e.Node == 0 {
+			return e
+		}
+		if grant := a.grantLease(e, now, policy); grant != nil {
+			return grant
+		}
+	case *Returned:
+		if e.Node == 0 || a.nodeLeases.isNewestAsk(e.Node, e.Monotonic) {
+			return e
+		}
+	}
+	return nil
+}
+
+func (a *Account) grantLease(ask *Leased, now ClockReading, policy QuotaPolicy) *Leased {
 	day := max(ask.Day, a.days.newest())
 	if !a.nodeLeases.isNewestAsk(ask.Node, ask.Monotonic) || a.closedDay(day, policy) {
 		return nil
@@ -102,12 +135,6 @@ func (a *Account) GrantLease(ask *Leased, now ClockReading, policy QuotaPolicy) 
 		return nil
 	}
 	return &grant
-}
-
-// GrantReturn reports whether the leader may write a return that a node asked for to the log. The same conditions apply
-// as for GrantLease.
-func (a *Account) GrantReturn(ask *Returned) bool {
-	return a.nodeLeases.isNewestAsk(ask.Node, ask.Monotonic)
 }
 
 // fairShare returns how many of the minute's remaining requests one node may lease while other nodes have leases.
@@ -145,12 +172,9 @@ func (l nodeLeases) othersAdmittedMax(node engine.NodeID, now time.Duration) int
 func (a *Account) resumeNodeLeases(now ClockReading) {
 	for i := range a.nodeLeases {
 		s := &a.nodeLeases[i]
-		s.Monotonic = max(s.Monotonic, now.Monotonic) // ApplyRemote may have set a later time
-		if s.Node != a.node {
-			continue
-		}
-		for range s.RecentAdmitted + s.Count {
-			a.minute.add(ClockReading{Monotonic: s.Monotonic})
+		s.Monotonic = max(s.Monotonic, now.Monotonic) // Apply may have set a later time
+		if s.Node == a.node {
+			a.minute.restored += s.RecentAdmitted + s.Count
 		}
 	}
 }
@@ -193,41 +217,4 @@ func (a *Account) leftBy(now, later time.Duration) int {
 		}
 	}
 	return sum
-}
-
-// ApplyRemote changes the account by an event of the log that another process may have decided. now is the time of its
-// arrival. In a cluster this node's own leases and returns arrive here too. A lease that this node no longer waits for
-// (AbortLease) counts as spent. A replay calls Apply for all events, and then Resume.
-func (a *Account) ApplyRemote(event Event, now ClockReading) {
-	switch e := event.(type) {
-	case *KeyCreated:
-		a.keys.add(e.Key)
-	case *Leased:
-		if e.Node == a.node && a.leasePending && e.Monotonic == a.leaseAskedAt {
-			a.applyLease(e)
-			return
-		}
-		if count := a.days.getOrCreate(e.Day); count != nil {
-			count.leased += e.Count - int(count.granted)
-			count.spent += e.Count - int(count.granted)
-			count.granted = 0
-		}
-		a.setNodeLease(LeaseState{
-			Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic,
-		})
-		a.keys.setUses(KeyUse{e.KeyID, e.At})
-	case *Returned:
-		if count := a.days.find(e.Day); count != nil {
-			unspent := min(e.Unspent, count.leased)
-			count.leased -= unspent
-			count.spent = max(0, count.spent-unspent)
-		}
-		if e.Node == a.node {
-			a.tokens().returnPending = false
-		}
-		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: now.Monotonic, RecentAdmitted: e.RecentAdmitted, asked: e.Monotonic})
-		a.keys.setUses(e.Uses...)
-	default:
-		a.Apply(event)
-	}
 }

@@ -34,10 +34,10 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 				a.minute.add(now)
 				continue
 			}
-			a.setNodeLease(LeaseState{
-				Node: engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")), Monotonic: now.Monotonic,
+			a.setLease(LeaseState{
+				Node:           engine.NodeID(rapid.IntRange(1, 4).Draw(t, "node")),
 				RecentAdmitted: rapid.IntRange(0, 5).Draw(t, "recent"), Count: rapid.IntRange(0, 5).Draw(t, "tokens"),
-			})
+			}, now)
 		}
 		plain := func(at ClockReading) int {
 			counted := *a
@@ -65,7 +65,7 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 func TestL5_OthersLeaveNoRoom(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a := newClusterAccount(1, now)
-	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Monotonic: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
+	a.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Monotonic: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
 	for _, c := range []struct {
 		after, retry time.Duration
 		remaining    int
@@ -89,7 +89,7 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	if lease == nil || lease.Count != 5 || lease.Node != 1 {
 		t.Fatalf("%+v", lease)
 	}
-	a.Apply(lease)
+	a.Apply(lease, now)
 	last := later(now, LeaseSpan-time.Nanosecond)
 	if v, needsLease := a.Admit(testKey, last, defaultPolicy); !v.Admitted || needsLease {
 		t.Errorf("%+v, %v", v, needsLease)
@@ -108,7 +108,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	single := newClusterAccount(0, now)
 	for range 3 {
-		single.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Monotonic: now.Monotonic})
+		single.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 10, Monotonic: now.Monotonic}, now)
 	}
 	member := Restore(single.State())
 	member.SetNode(1)
@@ -116,7 +116,7 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	if left := member.Usage(now, defaultPolicy).Minute.Remaining; left != 30 {
 		t.Errorf("%d remain of the minute after one node", left)
 	}
-	member.Apply(member.NextLease(testKey, now, defaultPolicy, 7))
+	member.Apply(member.NextLease(testKey, now, defaultPolicy, 7), now)
 	other := Restore(member.State())
 	other.SetNode(2)
 	other.Resume(now)
@@ -131,24 +131,24 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	if v := back.Usage(later(now, 122*time.Second), defaultPolicy); v.Minute.Remaining != 60 {
 		t.Errorf("%+v two minutes later", v)
 	}
-	back.Apply(&Returned{Account: 1, Day: engine.DateOf(noon), RecentAdmitted: 4, Monotonic: now.Monotonic})
+	back.Apply(&Returned{Account: 1, Day: engine.DateOf(noon), RecentAdmitted: 4, Monotonic: now.Monotonic}, now)
 	if state := back.State(); len(state.Leases) != 2 || state.Leases[0].Node != 0 {
 		t.Errorf("%+v after a clean stop", state.Leases)
 	}
 }
 
 // Remote events do not change the counts of pending decisions.
-func TestApplyRemoteKeepsPendingDecisions(t *testing.T) {
+func TestApplyKeepsPendingDecisions(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a := newClusterAccount(1, now)
 	if _, err := a.CreateKey(KeyRecord{ID: "k2"}); err != nil {
 		t.Fatal(err)
 	}
 	lease := a.NextLease(testKey, now, defaultPolicy, 1)
-	a.ApplyRemote(&KeyCreated{1, KeyRecord{ID: "k3"}}, now)
-	a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 4, Node: 2}, now)
-	a.ApplyRemote(&Suspended{Account: 1, Reason: "abuse", At: noon}, now)
-	if a.keysPending != 1 || !a.leasePending || lease == nil || a.Record().SuspendedAt.IsZero() {
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k3"}}, now)
+	a.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 4, Node: 2}, now)
+	a.Apply(&Suspended{Account: 1, Reason: "abuse", At: noon}, now)
+	if a.keysPending != 1 || !a.asking || lease == nil || a.Record().SuspendedAt.IsZero() {
 		t.Errorf("%+v", a)
 	}
 	r := NewRegistry([32]byte{1})
@@ -181,9 +181,9 @@ func TestAdmissionInAClusterAllocatesNothing(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	a, policy := newClusterAccount(1, now), QuotaPolicy{DefaultQuota: Quota{1 << 20, 1 << 20}, LeaseSize: 1 << 16}
 	for node := range engine.NodeID(4) {
-		a.ApplyRemote(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)
+		a.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, Node: node + 2, RecentAdmitted: 7}, now)
 	}
-	a.Apply(a.NextLease(testKey, now, policy, 1<<16))
+	a.Apply(a.NextLease(testKey, now, policy, 1<<16), now)
 	a.minute.admitted = make([]time.Duration, 0, 1<<13)
 	if allocated := testing.AllocsPerRun(1000, func() {
 		if v, _ := a.Admit(testKey, now, policy); !v.Admitted || a.NextLease(testKey, now, policy, 0) != nil {

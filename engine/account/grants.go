@@ -195,7 +195,7 @@ func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 // takeGrant lets the account use the grant of a day, if there is one and the account may begin to use it.
 func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
-	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.leasePending {
+	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.asking {
 		return
 	}
 	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {

@@ -51,7 +51,7 @@ func TestL1_GrantsOfADay_DroppedDaysAreClosed(t *testing.T) {
 		t.Fatalf("%+v", grants)
 	}
 	a, policy := New(1), defaultPolicy
-	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}}, ClockReading{})
 	policy.Grants = grants
 	now := ClockReading{Wall: first.Start().Add(time.Hour), Monotonic: time.Hour}
 	if result, needsLease := a.Admit(testKey, now, policy); result.Admitted || needsLease || result.Day.Remaining != 0 {
@@ -63,7 +63,7 @@ func TestL1_GrantsOfADay_DroppedDaysAreClosed(t *testing.T) {
 // not forget it.
 func TestL1_GrantsOfADay_TheNextLeaseIncludesTheGrant(t *testing.T) {
 	a, policy := New(1), defaultPolicy
-	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}}, ClockReading{})
 	today := engine.DateOf(noon)
 	policy.Grants = (&DayGrants{}).Apply(granted(today, 1, 0), false)
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
@@ -74,7 +74,7 @@ func TestL1_GrantsOfADay_TheNextLeaseIncludesTheGrant(t *testing.T) {
 	if lease == nil || lease.Count != 32 || lease.Unspent != 0 {
 		t.Fatalf("%+v", lease)
 	}
-	a.Apply(lease)
+	a.Apply(lease, ClockReading{})
 	if spent := 1000 - a.Usage(now, policy).Day.Remaining; spent != 16 || a.days.get(today).unspent() != 16 {
 		t.Errorf("%d spent, %d unspent", spent, a.days.get(today).unspent())
 	}
@@ -86,7 +86,7 @@ func TestL1_GrantsOfADay_CountUnderALowerQuota(t *testing.T) {
 	policy.Grants = (&DayGrants{}).Apply(granted(engine.DateOf(noon), 1, 0), false)
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
 	for _, quota := range []Quota{{2, 2}, {20, 20}} {
-		a.Apply(&QuotaSet{Account: 1, Quota: quota})
+		a.Apply(&QuotaSet{Account: 1, Quota: quota}, ClockReading{})
 		if left := a.Usage(now, policy).Day.Remaining; left != max(0, quota.Day-16) {
 			t.Errorf("%d remain of %d", left, quota.Day)
 		}
@@ -98,7 +98,7 @@ func TestL1_GrantsOfADay_CountUnderALowerQuota(t *testing.T) {
 // request would be missing in the minute.
 func TestL1_GrantsOfADay_AnOlderOneNeedsAnEvent(t *testing.T) {
 	a, policy := New(1), defaultPolicy
-	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}})
+	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}}, ClockReading{})
 	today := engine.DateOf(noon)
 	policy.Grants = (&DayGrants{}).Apply(granted(today, 1, 0), true)
 	if result, _ := a.Admit(testKey, ClockReading{Wall: noon, Monotonic: time.Second}, policy); !result.Admitted {
@@ -109,7 +109,7 @@ func TestL1_GrantsOfADay_AnOlderOneNeedsAnEvent(t *testing.T) {
 	if _, needsLease := a.Admit(testKey, later, policy); !needsLease {
 		t.Fatal("the older grant is spent without an event")
 	}
-	a.Apply(a.NextLease(testKey, later, policy, 1))
+	a.Apply(a.NextLease(testKey, later, policy, 1), ClockReading{})
 	if result, _ := a.Admit(testKey, later, policy); !result.Admitted {
 		t.Fatalf("%+v", result)
 	}

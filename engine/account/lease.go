@@ -1,92 +1,66 @@
 package account
 
-import "time"
+import (
+	"time"
 
-// Leases (reserved parts of a daily quota) taken within leaseMergeSpan are merged into one LeaseState. This bounds the
-// number of LeaseStates when each request has its own lease. The span is of monotonic time (ClockReading.Monotonic).
-const leaseMergeSpan = 5 * time.Second
+	"github.com/tasard/tasard/engine"
+)
 
-// recentLease is a LeaseState of an account without a cluster, in less memory.
-type recentLease struct {
-	at             time.Duration
-	unspent, count int32
+// A node asks for a quota lease (a reserved part of an account's daily quota) with NextLease, and gives the rest of its
+// leases back with Return. In a cluster the leader decides on these asks (Grant); without one every ask is granted. The
+// node has the lease when Apply applies the event that was written to the log.
+
+// awaits reports whether this process waits for the lease or return that a node asked for at a monotonic time.
+func (a *Account) awaits(node engine.NodeID, asked time.Duration) bool {
+	return a.asking && node == a.node && asked == a.askedAt
 }
 
-// recentLeases are the leases of an account, oldest first.
-type recentLeases []recentLease
+// Asking reports whether this process waits for a lease, or for its return, to be in the log.
+func (a *Account) Asking() bool { return a.asking }
 
-// add adds a lease. It drops leases older than a minute, except the newest of those: requests of that lease may have
-// been admitted in the last minute. The unspent requests of the dropped leases are included in its field unspent.
-func (l *recentLeases) add(lease recentLease) {
-	if n := len(*l); n > 0 && (*l)[n-1].at/leaseMergeSpan == lease.at/leaseMergeSpan {
-		(*l)[n-1].at = lease.at
-		(*l)[n-1].count += lease.count
-	} else {
-		*l = append(*l, lease)
-	}
-	first := 0
-	for first+1 < len(*l) && lease.at-(*l)[first+1].at >= MinuteSpan {
-		first++
-	}
-	*l = (*l)[:copy(*l, (*l)[first:])]
-}
-
-// admittedMax returns an upper bound of the requests admitted in the last minute.
-func (l recentLeases) admittedMax(now time.Duration) int {
-	first, sum := 0, 0
-	for i, lease := range l {
-		if now-lease.at >= MinuteSpan {
-			first = i
-		}
-	}
-	for i, lease := range l[first:] {
-		if i == 0 {
-			sum = int(lease.unspent)
-		}
-		sum += int(lease.count)
-	}
-	return sum
-}
-
-func (a *Account) applyLease(e *Leased) {
-	a.leasePending = false
-	granted := 0
+func (a *Account) applyLease(e *Leased, now ClockReading) {
+	own, added := a.awaits(e.Node, e.Monotonic), e.Count
 	if count := a.days.getOrCreate(e.Day); count != nil {
-		granted = int(count.granted)
-		count.leased += e.Count - granted
-		count.granted = 0
-		refunded := min(e.Refunded, count.refunded)
-		count.refunded -= refunded
-		count.spent -= refunded
+		added -= int(count.granted)
+		count.leased, count.granted = count.leased+added, 0
+		if own {
+			refunded := min(e.Refunded, count.refunded)
+			count.refunded -= refunded
+			count.spent -= refunded
+		} else {
+			count.spent += added
+		}
 	}
-	if e.Node == 0 {
-		a.leases.add(recentLease{e.Monotonic, int32(e.Unspent), int32(e.Count + e.Refunded)})
-	} else {
-		a.applyNodeLease(e, granted)
+	if own {
+		a.asking = false
+		a.addTokens(e, added)
 	}
+	lease := LeaseState{Node: e.Node, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic}
+	if e.Node == 0 && e.RecentAdmitted == 0 { // earlier versions did not write it
+		lease.RecentAdmitted = a.alone.admittedBefore(e.Monotonic, e.Unspent)
+	}
+	a.setLease(lease, now)
 	a.keys.setUses(KeyUse{e.KeyID, e.At})
 }
 
-// applyReturn gives unspent requests back to the day, and removes the leases. Requests admitted in the last minute
-// still count until they are a minute old.
-func (a *Account) applyReturn(e *Returned) {
+// applyReturn gives unspent requests back to the day. Requests that the node admitted in the last minute still count
+// until they are a minute old.
+func (a *Account) applyReturn(e *Returned, now ClockReading) {
 	if e.Granted > 0 {
 		a.days.getOrCreate(e.Day)
 	}
 	if count := a.days.find(e.Day); count != nil {
-		count.leased = max(0, count.leased+e.Granted-int(count.granted)-e.Unspent)
-		count.granted = 0
-		count.spent = min(count.spent, count.leased)
+		unspent := min(e.Unspent-e.Granted+int(count.granted), count.leased)
+		count.leased -= unspent
+		count.spent, count.granted = max(0, count.spent-unspent), 0
 	}
-	if e.Node != 0 {
-		a.tokens().returnPending = false
-		a.setNodeLease(LeaseState{Node: e.Node, Monotonic: e.Monotonic, RecentAdmitted: e.RecentAdmitted, asked: e.Monotonic})
-	} else {
-		a.leases, a.nodeLeases = nil, nil
-		if e.RecentAdmitted > 0 {
-			a.leases = append(a.firstLeases[:0], recentLease{e.Monotonic, 0, int32(e.RecentAdmitted)}, recentLease{e.Monotonic, 0, 0})
-		}
+	if a.awaits(e.Node, e.Monotonic) {
+		a.asking = false
 	}
+	if e.Node == 0 {
+		a.nodeLeases = nil
+	}
+	a.setLease(LeaseState{Node: e.Node, RecentAdmitted: e.RecentAdmitted, asked: e.Monotonic}, now)
 	a.keys.setUses(e.Uses...)
 }
 
@@ -95,51 +69,79 @@ func (a *Account) applyReturn(e *Returned) {
 // hold even after a crash.
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
-	a.leasePending, a.keysPending, a.leaseAskedAt, a.lastLeaseSize, a.ownTokens = false, 0, now.Monotonic, 0, nil
-	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.leases.admittedMax(now.Monotonic), restoredAt: now.Monotonic}
+	a.asking, a.keysPending, a.askedAt, a.lastLeaseSize, a.ownTokens = false, 0, now.Monotonic, 0, nil
+	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.alone.admittedAlone(now.Monotonic), restoredAt: now.Monotonic}
 	a.resumeNodeLeases(now)
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. waiting is the number of
-// requests that wait for a lease. A lease is needed when requests wait, or when at most half of the newest lease is
-// unspent. With a LeaseSize of 1 it is for all waiting requests. The leases of a day never exceed the day's quota. The
-// caller must then call Apply or AbortLease.
+// requests that wait for a lease. A lease is needed when requests wait, or when at most half of a lease is unspent.
+// Requests of leases that this node may no longer spend are leased again first, without another charge to the day. The
+// leases of a day never exceed the day's quota. In a cluster the event asks the leader, which calls Grant. The caller
+// must then call Apply or Abort.
 func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy, waiting int) *Leased {
-	if a.node != 0 {
-		return a.nextClusterLease(digest, now, policy, waiting)
-	}
-	day, size := a.today(now), max(1, policy.LeaseSize, a.lastLeaseSize)
-	count, limits := a.days.get(day), a.quota(policy)
-	if a.leasePending || a.closedDay(day, policy) || waiting == 0 && (policy.LeaseSize <= 1 || count.unspent() > size/2) {
+	day := a.today(now)
+	if a.asking || a.closedDay(day, policy) {
 		return nil
 	}
-	if policy.LeaseSize <= 1 {
-		a.minute.expire(now)
-		size = max(1, min(waiting, a.minute.window(limits.Minute, now).Remaining))
-	} else {
-		size = a.nextLeaseSize(policy.LeaseSize, now, limits.Day-count.leased)
-	}
-	total := max(0, size-count.unspent())
-	refunded := min(total, count.refunded)
-	added := max(0, min(total-refunded, limits.Day-count.leased))
-	if added == 0 && (waiting == 0 || refunded == 0 && count.granted == 0) {
+	a.minute.expire(now)
+	limits, count := a.quota(policy), a.days.get(day)
+	spendable, others := a.spendable(count, now), a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
+	free := limits.Minute - a.minute.count() - others
+	size := a.leaseSize(limits, limits.Day-count.leased, min(waiting, free), now, policy)
+	if waiting == 0 && (policy.LeaseSize <= 1 || !a.renewsEarly(spendable, size, policy)) {
 		return nil
 	}
-	a.lastLeaseSize = size
-	unspent := a.days.unspent()
-	if count.granted > 0 {
+	total := size - spendable
+	if others > 0 {
+		total = min(total, fairShare(free-spendable))
+	}
+	void := max(0, min(total, count.unspent()-spendable))
+	refunded := max(0, min(total-void, count.refunded))
+	added := max(0, min(total-void-refunded, limits.Day-count.leased))
+	if void+added == 0 && (waiting == 0 || refunded == 0 && count.granted == 0) {
+		return nil
+	}
+	unspent := void + a.renewTokens(now, size)
+	if a.node == 0 && count.granted > 0 {
 		unspent -= count.unspent() // included in Count
 	}
-	return a.newLease(Leased{Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent}, digest, now)
+	a.lastLeaseSize, a.asking, a.askedAt = size, true, now.Monotonic
+	lease := &Leased{
+		Account: a.id, Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent, Monotonic: now.Monotonic,
+		At: plainUTC(now.Wall), Node: a.node, RecentAdmitted: a.minute.count(),
+	}
+	if key := a.keys.byDigest(digest); key != nil {
+		lease.KeyID = key.id
+	}
+	return lease
+}
+
+// renewsEarly reports whether the account needs another lease before its requests have to wait. size is the intended
+// size of the next lease.
+func (a *Account) renewsEarly(spendable, size int, policy QuotaPolicy) bool {
+	if a.node == 0 {
+		return spendable <= max(policy.LeaseSize, a.lastLeaseSize)/2
+	}
+	return spendable <= size/2 && a.minute.count() >= earlyRenewalMin
+}
+
+// leaseSize returns the intended number of spendable requests after the next lease. left is the rest of the day's
+// quota. With a LeaseSize of 1 each request is written to the log.
+func (a *Account) leaseSize(limits Quota, left, waiting int, now ClockReading, policy QuotaPolicy) int {
+	switch {
+	case policy.LeaseSize <= 1:
+		return max(1, waiting)
+	case a.node == 0:
+		return a.nextLeaseSize(policy.LeaseSize, now, left)
+	}
+	maximum := max(policy.LeaseSize, limits.Minute) // so that a fast account has a lease when the log has no leader for a few seconds
+	return max(a.tokens().rate.nextSize(now.Monotonic, maximum), waiting)
 }
 
 // LeaseLow reports whether requests will soon have to wait for a lease: at most an eighth of the newest is unspent.
 func (a *Account) LeaseLow(now ClockReading) bool {
-	size := a.lastLeaseSize
-	if a.node != 0 {
-		size = a.tokens().rate.size
-	}
-	return a.spendable(a.days.get(a.today(now)), now) <= size/8
+	return a.spendable(a.days.get(a.today(now)), now) <= a.lastLeaseSize/8
 }
 
 // LeaseGrownMax is the maximum size of a grown lease (decision L1).
@@ -149,30 +151,34 @@ const LeaseGrownMax = 256
 // otherwise initial. So an account with many requests seldom waits for the log, and a crash still costs at most one
 // lease (decision L1). A grown lease is at most a tenth of the day's remaining requests.
 func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
-	if a.lastLeaseSize == 0 || now.Monotonic-a.leaseAskedAt >= time.Second {
+	if a.lastLeaseSize == 0 || now.Monotonic-a.askedAt >= time.Second {
 		return initial
 	}
 	return max(initial, min(2*a.lastLeaseSize, LeaseGrownMax, left/10))
 }
 
-// newLease completes the fields of a lease, and marks the account's lease as pending.
-func (a *Account) newLease(lease Leased, digest Digest, now ClockReading) *Leased {
-	if key := a.keys.byDigest(digest); key != nil {
-		lease.KeyID = key.id
-	}
-	lease.Account, lease.Node = a.id, a.node
-	lease.Monotonic, lease.At = now.Monotonic, plainUTC(now.Wall)
-	a.leasePending, a.leaseAskedAt = true, now.Monotonic
-	return &lease
-}
-
-// AbortLease must be called if NextLease's event will not become durable. A node of a cluster also calls it if it no
-// longer waits for the lease, although the event may still become durable.
-func (a *Account) AbortLease() {
-	a.leasePending = false
-	if t := a.ownTokens; t != nil {
-		t.previousRate.spent += t.rate.spent
-		t.rate, t.renewing = t.previousRate, 0
+// Abort must be called if the event of NextLease or Return will not become durable. unknown tells that it may still
+// become durable, although the caller no longer waits for it: what it returns then stays spent. Events that this process
+// no longer waits for have no effect.
+func (a *Account) Abort(event Event, unknown bool) {
+	switch e := event.(type) {
+	case *Leased:
+		if !a.awaits(e.Node, e.Monotonic) {
+			return
+		}
+		if t := a.ownTokens; t != nil {
+			t.previousRate.spent += t.rate.spent
+			t.rate, t.renewing, a.lastLeaseSize = t.previousRate, 0, t.previousRate.size
+		}
+		a.asking = false
+	case *Returned:
+		if !a.awaits(e.Node, e.Monotonic) {
+			return
+		}
+		if count := a.days.find(e.Day); count != nil && !unknown {
+			count.spent = max(0, count.spent-e.Unspent)
+		}
+		a.asking = false
 	}
 }
 
@@ -183,7 +189,7 @@ func (a *Account) Refund(admittedAt ClockReading) {
 	a.minute.refund(admittedAt)
 	switch count := a.days.find(admittedAt.today()); {
 	case count == nil || count.charged() <= 0:
-	case admittedAt.Monotonic > a.leaseAskedAt:
+	case admittedAt.Monotonic > a.askedAt:
 		count.spent--
 		if a.node != 0 {
 			a.tokens().tokens++
@@ -194,8 +200,8 @@ func (a *Account) Refund(admittedAt ClockReading) {
 }
 
 // Return returns the event that gives back unspent requests, or nil if there is nothing to record. The next request
-// then needs another lease. The caller must call Apply or AbortReturn. Danger: a lease being written to the log is not
-// given back; wait for it first.
+// then needs another lease. The caller must call Apply or Abort. Danger: a lease being written to the log is not given back; wait
+// for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	day := a.today(now)
@@ -213,11 +219,26 @@ func (a *Account) Return(now ClockReading) *Returned {
 	if a.ownTokens != nil {
 		a.ownTokens.tokens = 0
 	}
-	if event.Unspent == 0 && event.Granted == 0 && len(a.leases) == 0 && len(event.Uses) == 0 && a.nodeLeases.of(a.node).Count == 0 {
+	if event.Unspent == 0 && event.Granted == 0 && len(event.Uses) == 0 && a.lease(a.node).Count == 0 {
 		return nil
 	}
-	if a.node != 0 {
-		a.leaseAskedAt, a.tokens().returnPending = now.Monotonic, true
-	}
+	a.asking, a.askedAt = true, now.Monotonic
 	return event
+}
+
+// NextReturn returns the event that gives back the lease of an idle account, so that other nodes can lease the
+// requests. It returns nil if there is no need. Call it every few seconds in a cluster, and then call Apply or
+// Abort.
+func (a *Account) NextReturn(now ClockReading) *Returned {
+	if a.node == 0 || a.asking || now.Monotonic-a.askedAt < idleReturnAfter {
+		return nil
+	}
+	a.minute.expire(now)
+	if n := a.minute.count(); n > 0 && now.Monotonic-a.minute.at(n-1) < idleReturnAfter {
+		return nil
+	}
+	if count := a.days.get(a.today(now)); count.leased == count.charged() && a.lease(a.node).Count < spentReturnMin {
+		return nil
+	}
+	return a.Return(now)
 }

@@ -12,8 +12,8 @@ import (
 func TestL1_UnspentIsOfAllDays(t *testing.T) {
 	o := newTestAccount(t, noon)
 	day := engine.DateOf(noon)
-	o.account.Apply(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
-	o.account.Apply(&Leased{Account: 1, Day: day, Count: 3, At: noon})
+	o.leased(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
+	o.leased(&Leased{Account: 1, Day: day, Count: 3, At: noon})
 	if got := o.account.days.unspent(); got != 8 {
 		t.Errorf("%d are unspent, want 8", got)
 	}
@@ -43,7 +43,7 @@ func TestL1_LeasesDouble(t *testing.T) {
 		for range tt.requests {
 			if lease := o.account.NextLease(testKey, o.now, o.policy, 0); lease != nil {
 				sizes = append(sizes, o.account.days.unspent()+lease.Count)
-				o.account.Apply(lease)
+				o.account.Apply(lease, o.now)
 			}
 			if result, _ := o.account.Admit(testKey, o.now, o.policy); result.DenyCode != "" && result.DenyCode != engine.CodeQuotaExceeded {
 				t.Fatalf("%s: %+v", name, result)
@@ -61,7 +61,7 @@ func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
 	for unspent := range LeaseSizeDefault + 1 {
 		for waiting := range 2 {
 			o := newTestAccount(t, noon)
-			o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: unspent, At: noon})
+			o.leased(&Leased{Account: 1, Day: engine.DateOf(noon), Count: unspent, At: noon})
 			lease := o.account.NextLease(testKey, o.now, o.policy, waiting)
 			want := unspent < LeaseSizeDefault && (waiting > 0 || unspent <= LeaseSizeDefault/2)
 			if (lease != nil) != want || lease != nil && lease.Count != LeaseSizeDefault-unspent {
@@ -73,7 +73,7 @@ func TestL1_TheNextLeaseComesAtHalf(t *testing.T) {
 
 func TestL6_RefundsOfOtherTimesChangeNothing(t *testing.T) {
 	o := newTestAccount(t, noon)
-	o.account.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, At: noon})
+	o.leased(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 3, At: noon})
 	o.advance(time.Second)
 	o.account.Refund(o.now)
 	if c := o.account.days.get(engine.DateOf(noon)); c.spent != 0 || c.refunded != 0 {

@@ -79,7 +79,7 @@ type quotaNode struct {
 	latest      engine.Date // latest day leased from that it knows
 	partitioned bool
 
-	flight  []Event // decided, and pending: a return, then a lease
+	flight  []Event // decided, and pending: a lease or a return
 	landed  int     // of them in the log
 	waiting int
 	widest  int // largest lease of this process
@@ -129,9 +129,11 @@ func (m *quotaModel) replay(state *State, from, to int) *Account {
 	if state != nil {
 		account = Restore(*state)
 	}
-	for _, record := range m.log[from:to] {
-		if _, grant := record.event.(modelGrant); !record.lost && !grant {
-			account.Apply(record.event)
+	newest := time.Duration(0)
+	for i, record := range m.log[:to] {
+		newest = max(newest, numberOf(record.event).at)
+		if _, grant := record.event.(modelGrant); i >= from && !record.lost && !grant {
+			account.Apply(record.event, ClockReading{Monotonic: newest})
 		}
 	}
 	return account
@@ -287,7 +289,7 @@ func (m *quotaModel) judgeExactly(n *quotaNode, result *QuotaResult, day engine.
 
 // lease proposes the lease that is needed.
 func (n *quotaNode) lease() {
-	if slices.ContainsFunc(n.flight, isLease) {
+	if len(n.flight) > 0 {
 		return
 	}
 	left := n.account.quota(n.model.policy).Day - n.account.days.get(n.account.today(n.now())).leased
@@ -299,7 +301,7 @@ func (n *quotaNode) lease() {
 		n.askedAt = n.now().Monotonic
 		n.offer(lease)
 	case n.waiting > 0:
-		if n.serve(); n.waiting > 0 && !slices.ContainsFunc(n.flight, isLease) {
+		if n.serve(); n.waiting > 0 && len(n.flight) == 0 {
 			n.model.fail("%d wait for a lease that nothing asks for", n.waiting)
 			n.waiting = 0
 		}
@@ -386,18 +388,11 @@ func (m *quotaModel) decide(i int) bool {
 	}
 	m.asks = slices.Delete(m.asks, i, i+1)
 	granted := Event(nil)
-	switch e := ask.event.(type) {
-	case *Leased:
-		if grant := l.account.GrantLease(e, l.now(), m.policy); ask.to == l && grant != nil {
-			granted = grant
-		}
-	case *Returned:
-		if ask.to == l && l.account.GrantReturn(e) {
-			granted = e
-		}
+	if ask.to == l {
+		granted = l.account.Grant(ask.event, l.now(), m.policy)
 	}
 	if granted == nil {
-		ask.from.abort(ask.event)
+		ask.from.abort(ask.event, false)
 		return true
 	}
 	m.append(true)
@@ -434,26 +429,20 @@ func (m *quotaModel) elect() {
 
 // giveUp ends the wait for an answer. The ask may still arrive.
 func (n *quotaNode) giveUp() {
-	if i := slices.IndexFunc(n.flight, isLease); i >= 0 {
-		n.abort(n.flight[i])
+	for _, event := range slices.Clone(n.flight) {
+		n.abort(event, true)
 	}
-	n.flight = nil
 }
 
 // abort takes back an ask that was refused or given up.
-func (n *quotaNode) abort(event Event) {
+func (n *quotaNode) abort(event Event, unknown bool) {
 	i := slices.Index(n.flight, event)
 	if i < 0 {
 		return
 	}
 	n.flight = slices.Delete(n.flight, i, i+1)
 	before := n.account.State()
-	switch e := event.(type) {
-	case *Leased:
-		n.account.AbortLease()
-	case *Returned:
-		n.account.AbortReturn(e)
-	}
+	n.account.Abort(event, unknown)
 	n.model.counts["void"]++
 	if !reflect.DeepEqual(before, n.account.State()) {
 		n.model.fail("a void ask left a trace")
@@ -463,7 +452,7 @@ func (n *quotaNode) abort(event Event) {
 
 // arrive applies an event of the log in a cluster.
 func (n *quotaNode) arrive(event Event) {
-	apply := func(now ClockReading) { n.account.ApplyRemote(event, now) }
+	apply := func(now ClockReading) { n.account.Apply(event, now) }
 	if arrives := n.model.bug.arrives; arrives != nil {
 		arrives(n, event, apply)
 	} else {
@@ -489,7 +478,7 @@ func numberOf(event Event) (number struct {
 // awaits reports whether an event is the lease that the node asked for last and waits for.
 func (n *quotaNode) awaits(event Event) bool {
 	e, is := event.(*Leased)
-	return is && e.Node == n.id && n.account.leasePending && e.Monotonic == n.account.leaseAskedAt
+	return is && e.Node == n.id && n.account.asking && e.Monotonic == n.account.askedAt
 }
 
 // deliver applies so many events that the node has not seen.
@@ -499,7 +488,7 @@ func (n *quotaNode) deliver(count int) {
 		n.place++
 		n.recordDay(record)
 		if m.single {
-			n.account.Apply(record.event)
+			n.account.Apply(record.event, n.now())
 			n.flight, n.landed = n.flight[1:], n.landed-1
 		} else {
 			n.arrive(record.event)
@@ -663,12 +652,12 @@ func (n *quotaNode) refund() {
 		if g := &m.granted[i]; g.run == n.run && !g.refunded {
 			g.refunded = true
 			m.charged[g.day]--
-			asked := n.account.leaseAskedAt
+			asked := n.account.askedAt
 			if m.bug.refunds {
-				n.account.leaseAskedAt = -1
+				n.account.askedAt = -1
 			}
 			n.account.Refund(g.at)
-			n.account.leaseAskedAt = asked
+			n.account.askedAt = asked
 			left--
 		}
 	}

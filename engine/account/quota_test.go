@@ -21,8 +21,8 @@ type testAccount struct {
 
 func newTestAccount(t testing.TB, wall time.Time) *testAccount {
 	account := New(1)
-	account.Apply(&Created{1, idOf("a@b.do"), wall})
-	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: wall}})
+	account.Apply(&Created{1, idOf("a@b.do"), wall}, ClockReading{})
+	account.Apply(&KeyCreated{1, KeyRecord{ID: "k1", Digest: testKey, CreatedAt: wall}}, ClockReading{})
 	return &testAccount{t: t, account: account, now: ClockReading{Wall: wall}, policy: defaultPolicy}
 }
 
@@ -44,11 +44,17 @@ func (o *testAccount) ask() QuotaResult {
 	return result
 }
 
+// leased applies a lease that the account awaits.
+func (o *testAccount) leased(e *Leased) {
+	o.account.asking, o.account.askedAt = true, e.Monotonic
+	o.account.Apply(e, o.now)
+}
+
 func (o *testAccount) lease(waiting int) bool {
 	lease := o.account.NextLease(testKey, o.now, o.policy, waiting)
 	if lease != nil {
 		o.leases++
-		o.account.Apply(lease)
+		o.account.Apply(lease, o.now)
 	}
 	return lease != nil
 }
@@ -76,7 +82,7 @@ func (o *testAccount) refuse(code engine.Code, retry time.Duration) QuotaResult 
 // restart is a clean stop and another process.
 func (o *testAccount) restart() {
 	if event := o.account.Return(o.now); event != nil {
-		o.account.Apply(event)
+		o.account.Apply(event, o.now)
 	}
 	o.account = Restore(o.account.State())
 	o.account.Resume(o.now)
@@ -87,13 +93,14 @@ func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
 	o.policy.LeaseSize = 1
 	for waiting, want := range map[int]int{1: 1, 40: 40, 500: 60} {
 		account := Restore(o.account.State())
-		if lease := account.NextLease(testKey, o.now, o.policy, waiting); lease.Count != want || lease.KeyID != "k1" {
+		lease := account.NextLease(testKey, o.now, o.policy, waiting)
+		if lease.Count != want || lease.KeyID != "k1" {
 			t.Errorf("%d wait: %+v", waiting, lease)
 		}
 		if account.NextLease(testKey, o.now, o.policy, waiting) != nil {
 			t.Error("two leases in flight")
 		}
-		account.AbortLease()
+		account.Abort(lease, false)
 		if account.NextLease(testKey, o.now, o.policy, waiting) == nil {
 			t.Error("no lease after a lost one")
 		}
@@ -140,13 +147,13 @@ func TestL2_LoweredLimitWaitsForRoom(t *testing.T) {
 		o.admit(1)
 		o.advance(500 * time.Millisecond)
 	}
-	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Minute: 10}})
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Minute: 10}}, o.now)
 	o.refuse(engine.CodeRateLimited, 30*time.Second+50*500*time.Millisecond) // the fifty-first has to leave
 	o.advance(55 * time.Second)
 	o.admit(1)
-	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 20}})
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 20}}, o.now)
 	o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
-	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 100, Minute: 90}})
+	o.account.Apply(&QuotaSet{Account: 1, Quota: Quota{Day: 100, Minute: 90}}, o.now)
 	o.advance(time.Minute)
 	o.admit(39)
 	o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))

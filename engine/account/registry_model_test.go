@@ -107,7 +107,7 @@ func (s *loginState) apply(event any) {
 		if s.accounts[e.AccountID()] == nil {
 			s.accounts[e.AccountID()] = New(e.AccountID())
 		}
-		s.accounts[e.AccountID()].Apply(e)
+		s.accounts[e.AccountID()].Apply(e, ClockReading{})
 	}
 }
 

@@ -21,32 +21,59 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests admitted since a lease (reserved part of a daily quota) was taken or
-// returned. With this bound no minute exceeds its limit, even after a crash.
+// LeaseState gives an upper bound of the requests that a node has admitted: RecentAdmitted requests in the minute before
+// its newest lease (reserved part of a daily quota) or return, and at most Count requests from then on. With this bound
+// no minute exceeds its limit, even after a crash.
 //
-// Without a cluster there is a LeaseState for each recent lease. At the monotonic time Monotonic
-// (ClockReading.Monotonic, a monotonic clock) Count requests were leased. Unspent is the number of unspent requests
-// of earlier leases at that time.
-//
-// In a cluster there is a LeaseState for each node, from the node's newest lease or return. The node had admitted
-// RecentAdmitted requests in the minute before that event, and could spend Count requests from then on. Monotonic is
-// the monotonic time of this process at which the event arrived. In a replay it is the monotonic time in the event,
-// until Resume sets it.
+// In a cluster Monotonic is the monotonic time of this process (ClockReading.Monotonic) at which the event arrived,
+// because nodes have different clocks. In a replay it is the newest monotonic time in the log, until Resume sets it.
+// Without a cluster it is the monotonic time of the decision.
 type LeaseState struct {
 	Monotonic      time.Duration
-	Unspent        int
+	Unspent        int // only in snapshots of a node without a cluster
 	Count          int
 	Node           engine.NodeID
 	RecentAdmitted int
 	asked          time.Duration // of the node's newest lease or return, on that node's clock; not in a snapshot
 }
 
+// aloneStates returns the LeaseStates of a snapshot for a node without a cluster. There RecentAdmitted is a LeaseState
+// of its own.
+func (s LeaseState) aloneStates() (states []LeaseState) {
+	if s.RecentAdmitted > 0 {
+		states = append(states, LeaseState{Monotonic: s.Monotonic, Count: s.RecentAdmitted})
+	}
+	if s.RecentAdmitted > 0 || s.Count > 0 {
+		states = append(states, LeaseState{Monotonic: s.Monotonic, Count: s.Count})
+	}
+	return states
+}
+
+// afterAlone returns the state after the next LeaseState of a snapshot for a node without a cluster. Earlier versions
+// wrote one for each lease of the last minute. Unspent is the number of unspent requests of earlier leases.
+func (s LeaseState) afterAlone(next LeaseState) LeaseState {
+	count := next.Unspent + next.Count
+	return LeaseState{Monotonic: next.Monotonic, RecentAdmitted: s.admittedBefore(next.Monotonic, next.Unspent), Count: count}
+}
+
+// admittedBefore returns an upper bound of the requests that a node without a cluster has admitted in the minute before
+// its next lease, when so many requests of its leases were unspent.
+func (s LeaseState) admittedBefore(next time.Duration, unspent int) int {
+	return s.admittedAlone(next) - min(unspent, s.Count)
+}
+
+// admittedAlone returns an upper bound of the requests that a node without a cluster has admitted in the last minute. A
+// lease may be spent at any time.
+func (s LeaseState) admittedAlone(now time.Duration) int {
+	if now-s.Monotonic < MinuteSpan {
+		return s.RecentAdmitted + s.Count
+	}
+	return s.Count
+}
+
 // State returns the state for a snapshot.
 func (a *Account) State() State {
-	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil}
-	for _, l := range a.leases {
-		s.Leases = append(s.Leases, LeaseState{Monotonic: l.at, Unspent: int(l.unspent), Count: int(l.count)})
-	}
+	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: a.alone.aloneStates()}
 	for _, l := range a.nodeLeases {
 		l.asked = 0
 		s.Leases = append(s.Leases, l)
@@ -65,7 +92,7 @@ func Restore(state State) *Account {
 	r := &state.Record
 	a.id, a.email, a.createdAt, a.days.closedUntil = r.ID, r.Email, instantOf(r.CreatedAt), state.ClosedUntil
 	a.setSpecial(func(s *special) { *s = special{r.SuspendedAt, r.Reason, r.Quota} })
-	a.keys, a.days.counts, a.leases, a.minute.admitted = a.firstKeys[:0], a.firstDays[:0], a.firstLeases[:0], a.firstAdmitted[:0]
+	a.keys, a.days.counts, a.minute.admitted = a.firstKeys[:0], a.firstDays[:0], a.firstAdmitted[:0]
 	for i := range r.Keys {
 		a.keys = append(a.keys, keyOf(&r.Keys[i]))
 	}
@@ -74,7 +101,7 @@ func Restore(state State) *Account {
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			a.leases = append(a.leases, recentLease{lease.Monotonic, int32(lease.Unspent), int32(lease.Count)})
+			a.alone = a.alone.afterAlone(lease)
 		} else {
 			a.nodeLeases = append(a.nodeLeases, lease)
 		}

@@ -13,7 +13,7 @@ func newClusterTestAccount(t *testing.T) *testAccount {
 
 // others leases for another node.
 func (w *testAccount) others(recent, count int) {
-	w.account.ApplyRemote(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
+	w.account.Apply(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
 }
 
 // pace makes the account one with requests in the last minute, which has spent a number of its last lease in some time.
@@ -36,7 +36,7 @@ func (w *testAccount) take(size, spent int) {
 	if lease == nil || lease.Count != size {
 		w.t.Fatalf("%+v, want a lease of %d", lease, size)
 	}
-	w.account.Apply(lease)
+	w.account.Apply(lease, w.now)
 	for range spent {
 		if result, needsLease := w.account.Admit(testKey, w.now, defaultPolicy); needsLease || !result.Admitted {
 			w.t.Fatalf("not admitted: %+v", result)
@@ -115,7 +115,7 @@ func TestL1_L2_WhenANodeReturns(t *testing.T) {
 			w.take(10, 2)
 			w.advance(idleReturnAfter)
 			w.next(20)
-			w.account.leaseAskedAt = 0
+			w.account.askedAt = 0
 		}},
 		"with a return on its way":    {before: func(w *testAccount) { w.take(10, 2); w.advance(idleReturnAfter); w.account.NextReturn(w.now) }},
 		"with nothing left, and few":  {before: func(w *testAccount) { w.take(7, 7); w.advance(idleReturnAfter) }},
@@ -139,7 +139,7 @@ func younger(rest time.Duration) func(w *testAccount) {
 		w.take(10, 2)
 		w.advance(10 * time.Second)
 		lease := w.next(18)
-		w.account.Apply(lease)
+		w.account.Apply(lease, w.now)
 		w.advance(rest)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/keyindex"
@@ -40,9 +39,8 @@ type (
 	changeQuery struct {
 		account uint64
 		decide  decideChange
-		ask     account.Event // another node's ask for a lease or its return, instead of decide
 	}
-	decideChange = func(*account.Account, account.ClockReading) (account.Event, error)
+	decideChange = func(*AccountActor, account.ClockReading) (account.Event, error)
 )
 
 // eventWrite is an event on its way from an account to its shard. The shard returns it when the event is durable, or
@@ -53,7 +51,7 @@ type eventWrite struct {
 	account *AccountActor
 	event   account.Event
 	record  []byte         // the encoded event
-	request *changeRequest // caused the event; nil for this node's quota leases and their returns
+	request *changeRequest // caused the event; nil for what this node asks for: quota leases and their returns
 	term    uint64         // of Log.Decides before the decision
 	urgent  bool           // false: the shard may wait until more events join the write
 	err     *engine.Error  // the result
@@ -80,13 +78,12 @@ type AccountActor struct {
 	ID       uint64
 	Account  *account.Account
 	stopped  *engine.Error // if not nil, the error for all new leases and changes
-	Leasing  bool          // a lease is being written to the log; in a cluster also another node's, and a return
-	urgent   bool          // a request waits for that lease, or will soon
+	urgent   bool          // a request waits for the lease that the account asks for, or will soon
 	stopping bool          // returnLease has arrived
-	Changes  int32         // number of changes whose events are being written
+	Changes  int32         // number of changes whose events are being written, including grants
+	Granting bool          // a lease or return of another node is being written
 
-	askedAt     time.Duration        // monotonic time of the newest lease or return that this node of a cluster asked for
-	queued      []*admissionRequest  // requests that wait for that lease
+	queued      []*admissionRequest  // requests that wait for a lease
 	firstQueued [1]*admissionRequest // backing array of queued
 }
 
@@ -134,8 +131,10 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *commitlog.RemoteEvents[account.Event]:
 		a.remote(m)
 	case *checkReturn:
-		if a.stopped == nil && !a.stopping && !a.Leasing {
-			a.postReturn(a.Account.NextReturn(a.clock.Now()), false)
+		if now := a.clock.Now(); a.stopped == nil && !a.stopping && !a.leasing() {
+			if event := a.Account.NextReturn(now); event != nil {
+				a.ask(event, now, false)
+			}
 		}
 	case *commitlog.SnapshotRequest:
 		a.Account.Shrink(a.clock.Now()) // frees memory; done here because every account gets this message, but rarely
@@ -174,7 +173,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 	}
 	switch {
 	case !result.Admitted || a.stopped != nil:
-	case !a.Leasing:
+	case !a.leasing():
 		a.lease(m.Query.key, now, 0)
 	case !a.urgent && a.Account.LeaseLow(now):
 		a.urgent = true
@@ -206,10 +205,10 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
-	if !a.Leasing {
+	if !a.leasing() {
 		a.lease(m.Query.key, now, len(a.queued)+1)
 	}
-	if !a.Leasing {
+	if !a.leasing() {
 		m.Reject(a.noLease())
 		return
 	}
@@ -225,70 +224,60 @@ var errNoLease = &engine.Error{
 	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
-// lease sends the next quota lease to the shard if the account needs one. waiting is the length of the queue.
+// lease asks for the next quota lease if the account needs one. waiting is the length of the queue.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
-	term, decides := a.log.Decides()
-	event := a.Account.NextLease(key, now, a.policy(), waiting)
-	if event == nil {
-		return
+	if event := a.Account.NextLease(key, now, a.policy(), waiting); event != nil {
+		a.ask(event, now, waiting > 0)
 	}
-	if a.askedAt = event.Monotonic; decides && a.inCluster() {
-		if event = a.Account.GrantLease(event, now, a.policy()); event == nil {
-			a.Account.AbortLease()
-			return
-		}
-	}
-	record, err := record.Encode(event)
-	if err != nil {
-		a.Account.AbortLease()
-		return
-	}
-	a.Leasing, a.urgent = true, waiting > 0
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, term: term, urgent: a.urgent})
 }
+
+// ask sends this node's ask for a lease, or for its return, to the shard. It first grants the ask if this node decides.
+func (a *AccountActor) ask(ask account.Event, now account.ClockReading, urgent bool) {
+	event := ask
+	term, decides := a.log.Decides()
+	if decides {
+		event = a.Account.Grant(ask, now, a.policy())
+	}
+	var encoded []byte
+	var err error
+	if event != nil {
+		encoded, err = record.Encode(event)
+	}
+	if event == nil || err != nil {
+		a.Account.Abort(ask, false)
+		return
+	}
+	a.urgent = urgent
+	a.shard.Send(&eventWrite{account: a, event: event, record: encoded, term: term, urgent: urgent})
+}
+
+// leasing reports whether a lease or return of this or another node is being written. Until then there is no other.
+func (a *AccountActor) leasing() bool { return a.Granting || a.Account.Asking() }
 
 func (a *AccountActor) inCluster() bool { return a.log.Shared != nil }
 
-// applyLease applies a durable event of a lease. In a cluster all nodes apply it in the same way.
-func (a *AccountActor) applyLease(event account.Event) {
-	if a.inCluster() {
-		a.Account.ApplyRemote(event, a.clock.Now())
-	} else {
-		a.Account.Apply(event)
-	}
-}
-
 // flushLease makes the shard write the lease at once instead of after FlushDelay.
 func (a *AccountActor) flushLease() {
-	if a.Leasing && !a.urgent {
+	if a.Account.Asking() && !a.urgent {
 		a.urgent = true
 		a.shard.Send(&Flush{})
 	}
 }
 
-// leased handles the result of writing a lease. If the lease must be decided again it calls admitQueued, which may ask
-// for another one. If its outcome is unknown it counts as used once it is in the log.
-func (a *AccountActor) leased(w *eventWrite) {
-	if !a.answered(w.event) {
-		return
-	}
-	a.Leasing = false
-	if w.err == nil {
-		a.applyLease(w.event)
-	} else {
-		a.Account.AbortLease()
-	}
-	again := w.err == commitlog.ErrNotLeader || w.err == commitlog.ErrOutcomeUnknown
+// leaseWritten goes on after the result of a lease or return. If it must be decided again, it admits the queued
+// requests again, which may ask for another lease.
+func (a *AccountActor) leaseWritten(err *engine.Error) {
+	again := err == commitlog.ErrNotLeader || err == commitlog.ErrOutcomeUnknown
 	switch {
+	case a.leasing():
 	case a.stopping:
 		a.RejectQueued(mailbox.ErrStopped)
-		a.returnLeaseOnStop()
-	case w.err == nil || again && !a.majority.Lost():
+	case err == nil || again && !a.majority.Lost():
 		a.admitQueued()
-	case again || w.err.Code == engine.CodeNoMajority:
+	case again || err.Code == engine.CodeNoMajority:
 		a.RejectQueued(errLeaseUnavailable)
 	default:
-		a.RejectQueued(w.err)
+		a.RejectQueued(err)
 	}
 }
 
@@ -311,7 +300,7 @@ func (a *AccountActor) admitQueued() {
 		}
 		a.reply(m, result, now)
 	}
-	if len(a.queued) > 0 && !a.Leasing {
+	if len(a.queued) > 0 && !a.leasing() {
 		a.RejectQueued(a.noLease())
 	}
 }
@@ -351,8 +340,6 @@ func (a *AccountActor) change(m *changeRequest) {
 		m.Reject(a.stopped)
 	case int(a.Changes) >= a.changesMax:
 		m.Reject(mailbox.ErrOverloaded)
-	case m.Query.ask != nil:
-		a.accept(m)
 	default:
 		a.decide(m)
 	}
@@ -370,68 +357,53 @@ func (a *AccountActor) decide(m *changeRequest) {
 		m.Reject(commitlog.ErrNotLeader)
 		return
 	}
-	event, err := m.Query.decide(a.Account, a.clock.Now())
+	event, err := m.Query.decide(a, a.clock.Now())
 	if err != nil || event == nil {
 		m.Reply(struct{}{}, err)
 		return
 	}
 	record, err := record.Encode(event)
 	if err != nil {
-		a.undo(event)
+		a.Account.Written(event)
 		m.Reply(struct{}{}, err)
 		return
 	}
 	a.Changes++
+	a.Granting = a.Granting || ofLease(event)
 	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
 }
 
-// undo reverts what decide has changed in the account. Call it if the event will not become durable.
-func (a *AccountActor) undo(event account.Event) {
-	if _, ok := event.(*account.KeyCreated); ok {
-		a.Account.AbortKey()
+// ofLease reports whether an event takes or returns a lease.
+func ofLease(event account.Event) bool {
+	switch event.(type) {
+	case *account.Leased, *account.Returned:
+		return true
 	}
+	return false
 }
 
 // written handles the result of writing an event. It applies a durable event and replies to the caller of the change.
 func (a *AccountActor) written(w *eventWrite) {
-	if w.request != nil && w.request.Query.ask != nil {
-		a.accepted(w)
-		return
-	}
-	switch e := w.event.(type) {
-	case *account.Leased:
-		a.leased(w)
-		return
-	case *account.Returned:
-		a.returned(w, e)
-		return
-	}
-	a.Changes--
-	if w.err == nil {
-		a.Account.Apply(w.event)
-		a.indexKey(w.event)
+	leased := ofLease(w.event)
+	if a.Account.Written(w.event); w.err == nil {
+		a.apply(w.event, a.clock.Now())
 	} else {
-		a.undo(w.event)
+		a.Account.Abort(w.event, w.err == commitlog.ErrOutcomeUnknown)
 	}
-	w.request.Reply(struct{}{}, asError(w.err))
+	if w.request != nil {
+		a.Changes--
+		a.Granting = a.Granting && !leased
+		w.request.Reply(struct{}{}, asError(w.err))
+	}
+	if leased {
+		a.leaseWritten(w.err)
+	}
 	a.returnLeaseOnStop()
 }
 
-// returned handles the result of returning a lease. While its outcome is unknown, what it returns stays used.
-func (a *AccountActor) returned(w *eventWrite, e *account.Returned) {
-	if !a.answered(e) {
-		return
-	}
-	if a.inCluster() {
-		a.Leasing = false
-	}
-	switch {
-	case w.err == nil:
-		a.applyLease(e)
-	case w.err != commitlog.ErrOutcomeUnknown:
-		a.Account.AbortReturn(e)
-	}
-	a.admitQueued()
+func (a *AccountActor) apply(event account.Event, now account.ClockReading) {
+	a.Account.Apply(event, now)
+	a.indexKey(event)
 }
 
 // indexKey makes a new key known to Accounts.Admit. The key's fingerprint is not taken, because the node that generated
@@ -450,50 +422,33 @@ func asError(err *engine.Error) error {
 	return err
 }
 
-// remote applies events that this node has not decided as the leader.
+// remote applies events that this node has not decided as the leader. One of them may be the lease that it waits for.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
-	now, done := a.clock.Now(), false
+	now, asking := a.clock.Now(), a.Account.Asking()
 	for _, event := range m.Events {
-		a.Account.ApplyRemote(event, now)
-		a.indexKey(event)
-		done = a.answered(event) || done
+		a.apply(event, now)
 	}
-	if done {
-		a.Leasing = false
-		a.admitQueued()
+	if asking && !a.Account.Asking() {
+		a.leaseWritten(nil)
 		a.returnLeaseOnStop()
 	}
 }
 
-// postReturn sends the return of a lease to the shard. event may be nil.
-func (a *AccountActor) postReturn(event *account.Returned, urgent bool) {
-	if event == nil {
-		return
-	}
-	term, decides := a.log.Decides()
-	record, err := record.Encode(event)
-	if err != nil || decides && a.inCluster() && !a.Account.GrantReturn(event) {
-		a.Account.AbortReturn(event)
-		return
-	}
-	if a.inCluster() {
-		a.Leasing, a.askedAt = true, event.Monotonic
-	}
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, term: term, urgent: urgent})
-}
-
 // returnLeaseOnStop returns the lease when the node stops. While an event of the account is being written it does
-// nothing; leased or written calls it again afterwards.
+// nothing; written or remote calls it again afterwards.
 func (a *AccountActor) returnLeaseOnStop() {
-	if !a.stopping || a.Leasing || a.Changes > 0 {
+	if !a.stopping || a.stopped == mailbox.ErrStopped || a.leasing() || a.Changes > 0 {
 		return
 	}
-	if a.stopped == nil {
-		a.postReturn(a.Account.Return(a.clock.Now()), true)
-	}
-	a.shard.Send(&leaseReturned{failed: a.stopped != nil})
+	failed, now := a.stopped != nil, a.clock.Now()
 	a.stopped = mailbox.ErrStopped
+	if !failed {
+		if event := a.Account.Return(now); event != nil {
+			a.ask(event, now, true)
+		}
+	}
+	a.shard.Send(&leaseReturned{failed: failed})
 }
 
 // RejectAll implements mailbox.Actor. It rejects the requests that wait for a lease. The shard rejects the requests for

@@ -26,7 +26,7 @@ func newAccount(t testing.TB, id uint64) *account.Account {
 		t.Fatal(err)
 	}
 	a := account.New(id)
-	a.Apply(&account.Created{Account: id, Email: email.ID(), At: noon})
-	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{ID: "key_1", Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon}})
+	a.Apply(&account.Created{Account: id, Email: email.ID(), At: noon}, account.ClockReading{})
+	a.Apply(&account.KeyCreated{Account: id, Key: account.KeyRecord{ID: "key_1", Name: "production", Hint: "abcd", Digest: keyOf(id), CreatedAt: noon}}, account.ClockReading{})
 	return a
 }

@@ -3,12 +3,10 @@ package accounts
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -22,16 +20,18 @@ func (t *Accounts) Grant(asks [][]byte) []error {
 	for i := range asks {
 		event, err := decoder.Event(asks[i])
 		ask, ok := event.(account.Event)
-		switch event.(type) {
-		case *account.Leased, *account.Returned:
-		default:
-			ok = false
-		}
-		if err != nil || !ok {
+		if err != nil || !ok || !ofLease(ask) {
 			results[i] = Internal(fmt.Errorf("another node asks for %T, %w", event, err))
 			continue
 		}
-		requests[i] = mailbox.NewRequest[changeQuery, struct{}](changeQuery{account: ask.AccountID(), ask: ask})
+		requests[i] = mailbox.NewRequest[changeQuery, struct{}](changeQuery{ask.AccountID(), func(a *AccountActor, now account.ClockReading) (account.Event, error) {
+			if !a.leasing() {
+				if event := a.Account.Grant(ask, now, a.policy()); event != nil {
+					return event, nil
+				}
+			}
+			return nil, commitlog.ErrNotLeader
+		}})
 		t.shardOf(ask.AccountID()).Send(requests[i])
 	}
 	for i, m := range requests {
@@ -46,67 +46,6 @@ func (t *Accounts) Grant(asks [][]byte) []error {
 		}
 	}
 	return results
-}
-
-// accept decides another node's ask, and writes what it grants. While an event of a lease is being written, others have
-// to wait.
-func (a *AccountActor) accept(m *changeRequest) {
-	term, decides := a.log.Decides()
-	var event account.Event
-	if decides && !a.Leasing {
-		switch ask := m.Query.ask.(type) {
-		case *account.Leased:
-			if grant := a.Account.GrantLease(ask, a.clock.Now(), a.policy()); grant != nil {
-				event = grant
-			}
-		case *account.Returned:
-			if a.Account.GrantReturn(ask) {
-				event = ask
-			}
-		}
-	}
-	if event == nil {
-		m.Reject(commitlog.ErrNotLeader)
-		return
-	}
-	record, err := record.Encode(event)
-	if err != nil {
-		m.Reject(Internal(err))
-		return
-	}
-	a.Leasing = true
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
-}
-
-// accepted handles the result of accept.
-func (a *AccountActor) accepted(w *eventWrite) {
-	a.Leasing = false
-	if w.err == nil {
-		a.applyLease(w.event)
-	}
-	w.request.Reply(struct{}{}, asError(w.err))
-	a.admitQueued()
-	a.returnLeaseOnStop()
-}
-
-// answered reports whether an event, or its result, answers this node's newest ask, and then the node waits no longer.
-// An ask has only one answer: once its event came with the log, the result of the call does not matter.
-func (a *AccountActor) answered(event account.Event) bool {
-	if !a.inCluster() {
-		return true
-	}
-	node, asked := engine.NodeID(0), time.Duration(0)
-	switch e := event.(type) {
-	case *account.Leased:
-		node, asked = e.Node, e.Monotonic
-	case *account.Returned:
-		node, asked = e.Node, e.Monotonic
-	}
-	if node != a.node || asked != a.askedAt {
-		return false
-	}
-	a.askedAt = -1
-	return true
 }
 
 // asked is the result of a shard's call to the leader, for each event.

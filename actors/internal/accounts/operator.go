@@ -63,15 +63,15 @@ func (t *Accounts) SuspendAccount(id uint64, reason, by string) error {
 	if err := checkText("the reason", reason, suspensionMax); err != nil {
 		return err
 	}
-	return t.operatorChange(id, by, func(_ *account.Account, now account.ClockReading) (account.Event, error) {
+	return t.operatorChange(id, by, func(_ *AccountActor, now account.ClockReading) (account.Event, error) {
 		return &account.Suspended{Account: id, Reason: reason, At: wallTime(now), By: by}, nil
 	})
 }
 
 // RestoreAccount implements account.Operator. For an account that is not suspended it does nothing.
 func (t *Accounts) RestoreAccount(id uint64, by string) error {
-	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
-		if a.Record().SuspendedAt.IsZero() {
+	return t.operatorChange(id, by, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
+		if a.Account.Record().SuspendedAt.IsZero() {
 			return nil, nil
 		}
 		return &account.Restored{Account: id, At: wallTime(now), By: by}, nil
@@ -83,8 +83,8 @@ func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) er
 	if err := CheckQuota(quota); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
-	return t.operatorChange(id, by, func(a *account.Account, now account.ClockReading) (account.Event, error) {
-		return a.SetQuota(quota, by, wallTime(now))
+	return t.operatorChange(id, by, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
+		return a.Account.SetQuota(quota, by, wallTime(now))
 	})
 }
 

@@ -71,11 +71,11 @@ func (r *Replay) Apply(event any) error {
 	r.monotonic = max(r.monotonic, monotonicOf(event))
 	switch e := event.(type) {
 	case account.Event:
-		account, err := r.account(e)
+		a, err := r.account(e)
 		if err != nil {
 			return err
 		}
-		account.Apply(e)
+		a.Apply(e, account.ClockReading{Monotonic: r.monotonic})
 	case account.RegistryEvent:
 		r.Registry.Apply(e)
 	case *account.DayGranted:

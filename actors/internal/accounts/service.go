@@ -133,9 +133,9 @@ func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, acco
 	}
 	key.Name = name
 	created := key
-	err = t.change(id, func(a *account.Account, now account.ClockReading) (account.Event, error) {
+	err = t.change(id, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
 		created.CreatedAt = wallTime(now)
-		return a.CreateKey(created)
+		return a.Account.CreateKey(created)
 	})
 	if err != nil {
 		t.releaseKey(key.Digest, id, err)
@@ -189,8 +189,8 @@ func (t *Accounts) RevokeKey(token account.Digest, id string) error {
 
 // RevokeKeyOf revokes a key of an account by ID, without a session.
 func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
-	return t.change(accountID, func(a *account.Account, now account.ClockReading) (account.Event, error) {
-		return a.RevokeKey(id, byOwner, wallTime(now))
+	return t.change(accountID, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
+		return a.Account.RevokeKey(id, byOwner, wallTime(now))
 	})
 }
 

@@ -168,7 +168,7 @@ func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		state := account.New(event.Account)
 		state.SetNode(s.node)
-		state.Apply(event)
+		state.Apply(event, s.common.clock.Now())
 		s.add(event.Account, state)
 	}
 }
