@@ -242,7 +242,7 @@ func TestFaultsCluster_KeyedReadsControl(t *testing.T) {
 	t.Parallel()
 	g := newReadTest(t, buildWith(t, "late-elections",
 		plant{"actors/cluster/transport.go", "t.c.connectionLost(h.Name)", ""},
-		plant{"engine/account/token_lease.go", "if waiting == 0 && (", "if waiting == 0 && (true || "}))
+		plant{"engine/account/lease.go", "if waiting == 0 && (", "if waiting == 0 && (true || "}))
 	g.kill(true)
 	g.kill(true)
 	g.end()

@@ -63,7 +63,7 @@ type Account struct {
 
 	askedAt       time.Duration // monotonic time (ClockReading.Monotonic) of the newest ask: from NextLease or Return
 	lastLeaseSize int           // size of the newest lease from NextLease; 0 = none yet
-	alone         LeaseState    // without a cluster; zero = none
+	single        LeaseState    // without a cluster; zero = none
 	keysPending   int           // keys being written to the log
 	ownTokens     *tokenLease   // see tokens
 }

@@ -189,7 +189,7 @@ func TestReturnSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// What a crash leaves of the minute is the requests admitted in it and one lease, whatever the size of the leases.
+// After a crash the requests of the last minute count, and at most one lease more.
 func TestL2_ACrashCountsTheMinuteAndALease(t *testing.T) {
 	for size := 1; size <= LeaseSizeDefault; size++ {
 		o := newTestAccount(t, noon)

@@ -71,7 +71,7 @@ func (a *Account) SetNode(node engine.NodeID) { a.node = node }
 // lease returns the LeaseState of a node; 0 is this node without a cluster.
 func (a *Account) lease(node engine.NodeID) LeaseState {
 	if node == 0 {
-		return a.alone
+		return a.single
 	}
 	return a.nodeLeases.of(node)
 }
@@ -81,10 +81,10 @@ func (a *Account) lease(node engine.NodeID) LeaseState {
 // cluster.
 func (a *Account) setLease(lease LeaseState, now ClockReading) {
 	empty := lease.RecentAdmitted == 0 && lease.Count == 0
-	a.alone, lease.Monotonic = LeaseState{}, now.Monotonic
+	a.single, lease.Monotonic = LeaseState{}, now.Monotonic
 	if lease.Node == 0 {
 		if lease.Monotonic = lease.asked; !empty {
-			a.alone = lease
+			a.single = lease
 		}
 		return
 	}

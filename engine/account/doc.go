@@ -30,15 +30,14 @@
 // Writing every request to the log would be too slow. An account therefore leases (reserves) a part of its daily quota
 // with one event, and spends the lease in memory:
 //
-//	Admit                                    spends a request of the lease
-//	NextLease → Leased → (log) → Apply       takes the next lease, before the current one is used up
-//	Return → Returned → (log) → Apply        gives unspent requests back, when the node stops
+//	Admit                                         spends a request of the lease
+//	NextLease → Grant → Leased → (log) → Apply    takes the next lease, before the current one is used up
+//	Return → Grant → Returned → (log) → Apply     gives unspent requests back, when the node stops
 //
 // The first lease of a day needs no event of the account if there is a DayGranted event of its shard (grants.go).
 //
-// After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go), and
-// ApplyRemote applies other nodes' events. When such an event arrives, this node's decisions that are not in the log
-// yet are void, because another node leads. The actor therefore reverts them (AbortLease, Rollback).
+// After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go): it
+// asks the leader, which calls Grant, and Apply applies the events of all nodes.
 //
 // # Secrets
 //

@@ -37,7 +37,7 @@ func (a *Account) applyLease(e *Leased, now ClockReading) {
 	}
 	lease := LeaseState{Node: e.Node, RecentAdmitted: e.RecentAdmitted, Count: e.Unspent + e.Count + e.Refunded, asked: e.Monotonic}
 	if e.Node == 0 && e.RecentAdmitted == 0 { // earlier versions did not write it
-		lease.RecentAdmitted = a.alone.admittedBefore(e.Monotonic, e.Unspent)
+		lease.RecentAdmitted = a.single.admittedBefore(e.Monotonic, e.Unspent)
 	}
 	a.setLease(lease, now)
 	a.keys.setUses(KeyUse{e.KeyID, e.At})
@@ -70,7 +70,7 @@ func (a *Account) applyReturn(e *Returned, now ClockReading) {
 func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.asking, a.keysPending, a.askedAt, a.lastLeaseSize, a.ownTokens = false, 0, now.Monotonic, 0, nil
-	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.alone.admittedAlone(now.Monotonic), restoredAt: now.Monotonic}
+	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.single.admittedSingle(now.Monotonic), restoredAt: now.Monotonic}
 	a.resumeNodeLeases(now)
 }
 
@@ -158,8 +158,8 @@ func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 }
 
 // Abort must be called if the event of NextLease or Return will not become durable. unknown tells that it may still
-// become durable, although the caller no longer waits for it: what it returns then stays spent. Events that this process
-// no longer waits for have no effect.
+// become durable, although the caller no longer waits for it: what it returns then stays spent. Events that this
+// process no longer waits for have no effect.
 func (a *Account) Abort(event Event, unknown bool) {
 	switch e := event.(type) {
 	case *Leased:
@@ -200,8 +200,8 @@ func (a *Account) Refund(admittedAt ClockReading) {
 }
 
 // Return returns the event that gives back unspent requests, or nil if there is nothing to record. The next request
-// then needs another lease. The caller must call Apply or Abort. Danger: a lease being written to the log is not given back; wait
-// for it first.
+// then needs another lease. The caller must call Apply or Abort. Danger: a lease being written to the log is not given
+// back; wait for it first.
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	day := a.today(now)

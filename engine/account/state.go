@@ -21,9 +21,9 @@ type DayState struct {
 	Leased int
 }
 
-// LeaseState gives an upper bound of the requests that a node has admitted: RecentAdmitted requests in the minute before
-// its newest lease (reserved part of a daily quota) or return, and at most Count requests from then on. With this bound
-// no minute exceeds its limit, even after a crash.
+// LeaseState gives an upper bound of the requests that a node has admitted: RecentAdmitted requests in the minute
+// before its newest lease (reserved part of a daily quota) or return, and at most Count requests from then on. With
+// this bound no minute exceeds its limit, even after a crash.
 //
 // In a cluster Monotonic is the monotonic time of this process (ClockReading.Monotonic) at which the event arrived,
 // because nodes have different clocks. In a replay it is the newest monotonic time in the log, until Resume sets it.
@@ -37,9 +37,9 @@ type LeaseState struct {
 	asked          time.Duration // of the node's newest lease or return, on that node's clock; not in a snapshot
 }
 
-// aloneStates returns the LeaseStates of a snapshot for a node without a cluster. There RecentAdmitted is a LeaseState
+// singleStates returns the LeaseStates of a snapshot for a node without a cluster. There RecentAdmitted is a LeaseState
 // of its own.
-func (s LeaseState) aloneStates() (states []LeaseState) {
+func (s LeaseState) singleStates() (states []LeaseState) {
 	if s.RecentAdmitted > 0 {
 		states = append(states, LeaseState{Monotonic: s.Monotonic, Count: s.RecentAdmitted})
 	}
@@ -49,9 +49,9 @@ func (s LeaseState) aloneStates() (states []LeaseState) {
 	return states
 }
 
-// afterAlone returns the state after the next LeaseState of a snapshot for a node without a cluster. Earlier versions
+// afterSingle returns the state after the next LeaseState of a snapshot for a node without a cluster. Earlier versions
 // wrote one for each lease of the last minute. Unspent is the number of unspent requests of earlier leases.
-func (s LeaseState) afterAlone(next LeaseState) LeaseState {
+func (s LeaseState) afterSingle(next LeaseState) LeaseState {
 	count := next.Unspent + next.Count
 	return LeaseState{Monotonic: next.Monotonic, RecentAdmitted: s.admittedBefore(next.Monotonic, next.Unspent), Count: count}
 }
@@ -59,12 +59,12 @@ func (s LeaseState) afterAlone(next LeaseState) LeaseState {
 // admittedBefore returns an upper bound of the requests that a node without a cluster has admitted in the minute before
 // its next lease, when so many requests of its leases were unspent.
 func (s LeaseState) admittedBefore(next time.Duration, unspent int) int {
-	return s.admittedAlone(next) - min(unspent, s.Count)
+	return s.admittedSingle(next) - min(unspent, s.Count)
 }
 
-// admittedAlone returns an upper bound of the requests that a node without a cluster has admitted in the last minute. A
-// lease may be spent at any time.
-func (s LeaseState) admittedAlone(now time.Duration) int {
+// admittedSingle returns an upper bound of the requests that a node without a cluster has admitted in the last minute.
+// A lease may be spent at any time.
+func (s LeaseState) admittedSingle(now time.Duration) int {
 	if now-s.Monotonic < MinuteSpan {
 		return s.RecentAdmitted + s.Count
 	}
@@ -73,7 +73,7 @@ func (s LeaseState) admittedAlone(now time.Duration) int {
 
 // State returns the state for a snapshot.
 func (a *Account) State() State {
-	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: a.alone.aloneStates()}
+	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: a.single.singleStates()}
 	for _, l := range a.nodeLeases {
 		l.asked = 0
 		s.Leases = append(s.Leases, l)
@@ -101,7 +101,7 @@ func Restore(state State) *Account {
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {
-			a.alone = a.alone.afterAlone(lease)
+			a.single = a.single.afterSingle(lease)
 		} else {
 			a.nodeLeases = append(a.nodeLeases, lease)
 		}
