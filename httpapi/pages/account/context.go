@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 
 	. "maragu.dev/gomponents"
@@ -89,29 +90,22 @@ func (v *pageContext) requester() account.Requester {
 	return from
 }
 
-// hasCookie reports whether the browser sent a cookie of these pages. The cookies are SameSite=Strict, so another
-// site's form comes without them. A browser that rejects cookies sends none either.
-func (v *pageContext) hasCookie() bool { return v.hasLogin || v.hasSession }
-
-// setLoginCookie gives a browser without a login cookie one with a new browserID. If email is not zero, it also stores
-// email in the cookie.
-func (v *pageContext) setLoginCookie(email account.Email) error {
-	if v.hasLogin && email.IsZero() {
+// identifyBrowser gives a browser without a login cookie a random id; setLogin stores it in the cookie.
+func (v *pageContext) identifyBrowser() error {
+	if v.hasLogin {
 		return nil
 	}
-	if !v.hasLogin {
-		var id [browserIDBytes]byte
-		if _, err := io.ReadFull(v.p.config.Random, id[:]); err != nil {
-			return fmt.Errorf("generate an id for a browser: %w", err)
-		}
-		v.login, v.hasLogin = loginState{browserID: hex.EncodeToString(id[:])}, true
+	var id [browserIDBytes]byte
+	if _, err := io.ReadFull(v.p.config.Random, id[:]); err != nil {
+		return fmt.Errorf("generate an id for a browser: %w", err)
 	}
-	lifetime := visitLifetime
-	if !email.IsZero() {
-		v.login.email, lifetime = email, loginLifetime
-	}
-	v.setCookie(loginCookie, v.login.encode(), lifetime)
+	v.login, v.hasLogin = loginState{browserID: hex.EncodeToString(id[:])}, true
 	return nil
+}
+
+// setLogin sets the login cookie. email is the address for which a code was requested, or zero.
+func (v *pageContext) setLogin(email account.Email, lifetime time.Duration) {
+	v.setCookie(loginCookie, loginState{v.login.browserID, email}.encode(), lifetime)
 }
 
 // redirect redirects to another page in the language of the request. page is the path of the page in Spanish.

@@ -17,8 +17,6 @@ const (
 	securePrefix = "__Secure-"
 
 	browserIDBytes = 16
-	// visitLifetime is the lifetime of the login cookie before a code is requested, longer than a session.
-	visitLifetime = time.Hour
 	// loginLifetime is the lifetime of the login cookie after a code is requested. When the cookie expires, the code
 	// has expired and another code can be requested.
 	loginLifetime = account.CodeLifetime + account.CodeResendAfter

@@ -11,7 +11,7 @@
 //
 // The same paths exist under /en. The arrows are redirects (303) after success. A GET of a path that takes a POST
 // redirects to /account. After an error the form is shown again with the user's input. The status is 403 without a
-// cookie of these pages, 409 at the limit of keys, 422 for invalid input, and 429 or 503 with Retry-After. The response
+// session, 409 at the limit of keys, 422 for invalid input, and 429 or 503 with Retry-After. The response
 // does not tell a wrong login code from an expired one, or a known e-mail address from an unknown one.
 //
 // # Secrets
@@ -20,9 +20,8 @@
 // cookie with HttpOnly, SameSite=Strict and the path of these pages. With https the cookie also has Secure, and the
 // name begins with __Secure-. A login code appears only in the body of a form.
 //
-// A form is accepted only if the request is not cross-origin (http.CrossOriginProtection) and has a cookie of these
-// pages. Responses may be compressed: the BREACH attack is not possible, because no other site can request these pages
-// with cookies.
+// A form is accepted only if the request is not cross-origin (http.CrossOriginProtection). Responses may be compressed:
+// the BREACH attack is not possible, because no other site can request these pages with cookies.
 //
 // # Where to start reading
 //

@@ -28,9 +28,6 @@ type formError struct {
 	Wait   time.Duration // how long the user must wait; 0 is not shown
 }
 
-// noCookie is the error of a form without a cookie of these pages.
-func noCookie() *formError { return &formError{Key: "stale", Status: http.StatusForbidden} }
-
 // secondsMax is the maximum wait shown in seconds.
 const secondsMax = 120 * time.Second
 

@@ -13,10 +13,6 @@ import (
 
 // signInPage sends the page with the form for an e-mail address.
 func (v *pageContext) signInPage(view formView) {
-	if err := v.setLoginCookie(account.Email{}); err != nil {
-		v.p.config.Frame.Fail(v.w, v.r, err)
-		return
-	}
 	l := v.l
 	form := Group{
 		v.form("/codes", "card stack", v.emailField(view, l.Str("welcome.help")), submit("button", l.T("welcome.send"))),
@@ -76,10 +72,6 @@ func (p *Pages) showCode(v *pageContext) {
 }
 
 func (v *pageContext) codePage(view formView) {
-	if err := v.setLoginCookie(account.Email{}); err != nil {
-		v.p.config.Frame.Fail(v.w, v.r, err)
-		return
-	}
 	l := v.l
 	v.write(v.statusOf(view), "code.title", Group{
 		H1(l.T("code.title")), P(Class("lead"), l.T("code.lead")), v.notices(view),
@@ -97,21 +89,16 @@ func (v *pageContext) codePage(view formView) {
 // requestCode requests a login code. The response does not reveal whether the e-mail address has an account.
 func (p *Pages) requestCode(v *pageContext) {
 	emailText := v.value("email")
-	if !v.hasCookie() {
-		v.signInPage(formView{email: emailText, formErr: noCookie()})
-		return
-	}
 	email, err := account.ParseEmail(emailText)
 	if err != nil {
 		v.signInPage(formView{email: emailText, fieldErrs: map[string]string{"email": "fault.email"}})
 		return
 	}
-	err = p.config.Accounts.RequestCode(email, v.requester())
+	if err = v.identifyBrowser(); err == nil {
+		err = p.config.Accounts.RequestCode(email, v.requester())
+	}
 	if err == nil || engine.CodeOf(err) == engine.CodeRequestedTooSoon {
-		if err := v.setLoginCookie(email); err != nil {
-			p.config.Frame.Fail(v.w, v.r, err)
-			return
-		}
+		v.setLogin(email, loginLifetime)
 	}
 	switch f := formErrorOf(err); {
 	case err == nil:
@@ -129,11 +116,6 @@ func (p *Pages) requestCode(v *pageContext) {
 
 func (p *Pages) openSession(v *pageContext) {
 	view := formView{email: v.value("email"), fieldErrs: map[string]string{}}
-	if !v.hasCookie() {
-		view.formErr = noCookie()
-		v.codePage(view)
-		return
-	}
 	code := v.digits("code")
 	email, err := account.ParseEmail(view.email)
 	if err != nil {
@@ -146,12 +128,16 @@ func (p *Pages) openSession(v *pageContext) {
 		v.codePage(view)
 		return
 	}
+	if err := v.identifyBrowser(); err != nil {
+		p.config.Frame.Fail(v.w, v.r, err)
+		return
+	}
 	token, expires, err := p.config.Accounts.OpenSession(email, code, v.requester())
 	f := formErrorOf(err)
 	switch {
 	case err == nil:
 		v.setCookie(sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
-		v.setCookie(loginCookie, loginState{browserID: v.login.browserID}.encode(), knownBrowserLifetime)
+		v.setLogin(account.Email{}, knownBrowserLifetime)
 		v.log(http.StatusSeeOther, "")
 		v.redirect(rootPage)
 		return
