@@ -21,9 +21,9 @@
 //	operations.go     checks the method (405), authenticates (401), charges, checks readiness (503) and limits
 //	                  (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
-//	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error (errors.go)
-//	conditional.go    Cache-Control; internal/rendered computes ETags and compresses
-//	responder.go      writes heads, errors, times and request ids; head.go has the constant header lines
+//	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error
+//	responder.go      writes heads, errors, times and request ids; head.go has the constant header lines and
+//	                  Cache-Control; internal/rendered computes ETags and compresses
 //
 // Account operations (account.go, account_body.go) are never charged, cached or compressed. Web pages of other sites
 // can neither send such requests nor read the responses. Config.Site answers all paths outside the API.
@@ -51,7 +51,7 @@
 //	a parameter            its row and grammar in internal/params
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in account_body.go, a method of accountAPI
-//	an error code          its status in errors.go
+//	an error code          its status in internal/encode
 //	a header               head.go; then run "go test -run Golden -update" and read the diff
 //	a test                 Harness in server.go: Date from the clock, planted errors
 //	the API specification  contract/openapi.yaml; document_test.go compares it with the node

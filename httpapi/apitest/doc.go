@@ -45,8 +45,8 @@
 // # Where to start reading
 //
 //	node.go        opens and closes a node; journal.go keeps its records
-//	server.go, controls.go, control_http.go   have the controls
+//	controls.go, control_http.go   have the controls
 //	acceptor.go    accepts connections and ends them at a restart
 //	fault.go       makes requests fail; httpapi.Plant makes the error responses
-//	seed.go        data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata
+//	rates.go       rates and data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata
 package apitest

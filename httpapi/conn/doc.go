@@ -18,9 +18,8 @@
 //	permit:  the right to open one connection; there are as many permits as the cap
 //	idle:    open, and waiting for the first byte of a request
 //
-//	listener.go       accepts connections up to a cap; retries when file descriptors or memory are short; stops
-//	clientlimit.go    limits the connections of each client
-//	idle.go           finds the connection to close for a new one at the cap
+//	listener.go       accepts connections up to a cap, and of each client up to a limit; retries when file descriptors
+//	                  or memory are short; finds the connection to close for a new one at the cap; stops
 //	conn.go           reads and writes; chooses the path of each request
 //	plainget.go       parses the head of a plain GET
 //	guard.go          rejects malformed requests that fasthttp accepts

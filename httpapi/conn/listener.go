@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"container/heap"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -351,5 +352,156 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: certificate, Time: clock,
+	}
+}
+
+// evicted is the value of idleState.since for a connection that will be closed.
+const evicted int64 = -1
+
+// idleState tells whether a connection is idle, and since when. Times are nanoseconds since Listener.began.
+type idleState struct {
+	since atomic.Int64 // busy: 0; idle: the value of last, at least 1; chosen for closing: evicted
+	last  int64        // time of the newest counted response (Conn.MarkCounted), or of the accept
+}
+
+// begin marks the connection as idle. It returns false if the connection must be closed.
+func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.last)) }
+
+// end marks the connection as busy. It returns false if the connection must be closed.
+func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
+
+// idleConns finds the idle connection with the oldest use (idleState.last). It is a heap of all open connections,
+// ordered by the use that evict has seen (Conn.lastSeenUse). Requests do not update the heap, so a connection may have
+// been used later, and evict checks the first connections of the heap again.
+type idleConns struct {
+	mu   sync.Mutex
+	open connHeap
+}
+
+// evictStepsMax is the maximum number of connections that one call of evict checks.
+const evictStepsMax = 64
+
+func (s *idleConns) add(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.lastSeenUse = c.idle.last
+	heap.Push(&s.open, c)
+}
+
+func (s *idleConns) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	heap.Remove(&s.open, c.heapIndex)
+}
+
+// evict returns the idle connection with the oldest use, and marks it with evicted. The caller must close it. evict
+// returns nil if the first evictStepsMax connections are busy; a busy connection counts as used now.
+func (s *idleConns) evict(now int64) *Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range min(evictStepsMax, len(s.open)) {
+		c := s.open[0]
+		switch since := c.idle.since.Load(); {
+		case since > c.lastSeenUse:
+			c.lastSeenUse = since
+		case since > 0 && c.idle.since.CompareAndSwap(since, evicted):
+			return c
+		default:
+			c.lastSeenUse = now
+		}
+		heap.Fix(&s.open, 0)
+	}
+	return nil
+}
+
+func (s *idleConns) all() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]*Conn(nil), s.open...)
+}
+
+// connHeap implements heap.Interface.
+type connHeap []*Conn
+
+func (h connHeap) Len() int           { return len(h) }
+func (h connHeap) Less(i, j int) bool { return h[i].lastSeenUse < h[j].lastSeenUse }
+
+func (h connHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].heapIndex, h[j].heapIndex = i, j
+}
+
+// Push implements heap.Interface.
+func (h *connHeap) Push(c any) {
+	c.(*Conn).heapIndex = len(*h)
+	*h = append(*h, c.(*Conn))
+}
+
+// Pop implements heap.Interface.
+func (h *connHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return c
+}
+
+const (
+	// clientFractionMax: one client may have at most 1/clientFractionMax of Config.MaxConns.
+	clientFractionMax = 5
+	// clientIPv6Bits is the prefix length of an IPv6 client. Providers assign a /64 to a household, whose devices
+	// choose the other 64 bits freely.
+	clientIPv6Bits = 64
+)
+
+// clientLimit limits the open connections of each client.
+type clientLimit struct {
+	limit  int                   // 0: no limit
+	exempt func(netip.Addr) bool // reports whether an address has no limit; may be nil
+
+	mu   sync.Mutex
+	open map[netip.Addr]int // number of open connections by keyOf
+}
+
+// newClientLimit lowers limit to at most maxConns/clientFractionMax. 0 or less means no limit.
+func newClientLimit(limit, maxConns int, exempt func(netip.Addr) bool) *clientLimit {
+	limit = max(0, min(limit, max(1, maxConns/clientFractionMax)))
+	return &clientLimit{limit: limit, exempt: exempt, open: map[netip.Addr]int{}}
+}
+
+// keyOf returns a client's key in open: the IPv4 address or IPv6 prefix, or the zero address if there is no limit.
+func (s *clientLimit) keyOf(addr netip.Addr) netip.Addr {
+	if s.limit == 0 || !addr.IsValid() || s.exempt != nil && s.exempt(addr) {
+		return netip.Addr{}
+	}
+	if addr.Is6() {
+		return netip.PrefixFrom(addr.WithZone(""), clientIPv6Bits).Masked().Addr()
+	}
+	return addr
+}
+
+// acquire counts a new connection of client (a result of keyOf). At the limit it returns false instead.
+func (s *clientLimit) acquire(client netip.Addr) bool {
+	if !client.IsValid() {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[client] >= s.limit {
+		return false
+	}
+	s.open[client]++
+	return true
+}
+
+// release undoes a successful acquire.
+func (s *clientLimit) release(client netip.Addr) {
+	if !client.IsValid() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[client]--; s.open[client] == 0 {
+		delete(s.open, client)
 	}
 }

@@ -5,9 +5,14 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/tasard/tasard/httpapi/internal/file"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 const (
@@ -144,4 +149,58 @@ func encode(value any) []byte {
 		panic("contract: " + err.Error())
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// A document changes only with the version of the program and when Config.KeysRequired changes.
+const cacheControl = "public, max-age=3600"
+
+type document struct {
+	path, mediaType string
+	text            string // includes the sentences that Config.localText replaces
+	config          *Config
+	newest          atomic.Pointer[content]
+}
+
+// content is a document for one keyState.
+type content struct {
+	keys keyState
+	body *rendered.Body
+}
+
+// content returns the cached content for the present keyState, or creates it.
+func (d *document) content() *content {
+	keys := d.config.keyState()
+	if newest := d.newest.Load(); newest != nil && newest.keys == keys {
+		return newest
+	}
+	made := &content{keys, rendered.Undated([]byte(d.config.localText(d.text, keys)))}
+	d.newest.Store(made)
+	return made
+}
+
+// ServeHTTP implements http.Handler.
+func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	AddLinks(w.Header())
+	w.Header().Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
+	(&file.File{
+		MediaType: d.mediaType, CacheControl: cacheControl, Admit: d.config.Admit,
+		Content: func() (*rendered.Body, error) { return d.content().body, nil },
+	}).ServeHTTP(w, r)
+}
+
+// links returns the Link headers of RFC 8631 for the API specification and its documentation.
+func links() []string {
+	return []string{
+		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
+		"<" + pathDocs + `>; rel="service-doc"; type="text/html"`,
+	}
+}
+
+// AddLinks adds the Link headers for the API specification to a response, unless it has them.
+func AddLinks(header http.Header) {
+	for _, link := range links() {
+		if !slices.Contains(header.Values("Link"), link) {
+			header.Add("Link", link)
+		}
+	}
 }

@@ -1,6 +1,8 @@
 package encode
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -115,3 +117,75 @@ func Int(dst []byte, name string, number int64) []byte {
 func Bool(dst []byte, name string, value bool) []byte {
 	return strconv.AppendBool(Name(dst, name), value)
 }
+
+// Rate appends a rate with all its fields, in the order of the API specification (contract/openapi.yaml). A field
+// without a value is null.
+func Rate(dst []byte, r *engine.Rate) []byte {
+	dst = append(dst, '{')
+	dst = Field(dst, "institutionId", r.InstitutionID)
+	dst = Field(dst, "currency", r.Currency)
+	dst = Field(dst, "quoteCurrency", engine.QuoteCurrency)
+	dst = Decimal(dst, "buy", r.Buy)
+	dst = Decimal(dst, "sell", r.Sell)
+	dst = Field(dst, "channel", string(r.Channel))
+	dst = Field(dst, "kind", string(r.Kind))
+	dst = Date(dst, "effectiveDate", r.EffectiveDate)
+	dst = Time(dst, "publishedAt", r.PublishedAt)
+	dst = Nullable(dst, "upstreamSource", r.UpstreamSource)
+	dst = Field(dst, "id", r.ID)
+	dst = Field(dst, "institutionName", r.InstitutionName)
+	dst = Field(dst, "institutionType", string(r.InstitutionType))
+	dst = Field(dst, "website", r.Website)
+	dst = Field(dst, "sourceId", r.SourceID)
+	dst = Field(dst, "sourceName", r.SourceName)
+	dst = Field(dst, "sourceUrl", r.SourceURL)
+	dst = Time(dst, "collectedAt", r.CollectedAt)
+	dst = Time(dst, "lastCheckedAt", r.LastCheckedAt)
+	dst = Time(dst, "expiresAt", r.ExpiresAt)
+	dst = Int(dst, "priority", r.Priority)
+	dst = Bool(dst, "manual", r.Manual)
+	dst = Bool(dst, "stale", r.Stale)
+	dst = Field(dst, "datePrecision", string(r.DatePrecision))
+	return append(dst, '}')
+}
+
+// statuses are the HTTP statuses of the codes of API errors.
+var statuses = map[engine.Code]int{
+	engine.CodeInvalidParameters:    400,
+	engine.CodeMalformedRequest:     400,
+	engine.CodeRequestTimeout:       408,
+	engine.CodeHeadersTooLarge:      431,
+	engine.CodeMissingKey:           401,
+	engine.CodeInvalidKey:           401,
+	engine.CodeRevokedKey:           401,
+	engine.CodeAccountSuspended:     401,
+	engine.CodeInvalidCode:          401,
+	engine.CodeInvalidSession:       401,
+	engine.CodeNotFound:             404,
+	engine.CodeInstitutionNotFound:  404,
+	engine.CodeMethodNotAllowed:     405,
+	engine.CodeKeyLimitReached:      409,
+	engine.CodePayloadTooLarge:      413,
+	engine.CodeUnsupportedMediaType: 415,
+	engine.CodeRateLimited:          429,
+	engine.CodeQuotaExceeded:        429,
+	engine.CodeRequestedTooSoon:     429,
+	engine.CodeInternalError:        500,
+	engine.CodeNotImplemented:       501,
+	engine.CodeDataUnavailable:      503,
+	engine.CodeMailUnavailable:      503,
+	engine.CodeOverloaded:           503,
+	engine.CodeReadOnly:             503,
+	engine.CodeNoMajority:           503,
+}
+
+// Status returns the HTTP status of the code of an API error. It is 500 for an unknown code.
+func Status(code engine.Code) (status int, known bool) {
+	if status, known = statuses[code]; known {
+		return status, true
+	}
+	return 500, false
+}
+
+// Codes returns the codes of all API errors.
+func Codes() []engine.Code { return slices.Sorted(maps.Keys(statuses)) }

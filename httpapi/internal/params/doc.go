@@ -4,6 +4,5 @@
 //
 //	params.go  the table of parameters: names, grammars, parse functions, and the operations that allow or require them
 //	query.go   Query, the parsed parameters
-//	decode.go  percent-decoding
-//	reader.go  Table.Read, which parses a request
+//	reader.go  Table.Read, which parses a request; percent-decoding
 package params

@@ -26,7 +26,7 @@
 // # Where to start reading
 //
 //	account.go      Config and routes
-//	context.go      cookies and form of a request
+//	context.go      form and cookies of a request
 //	login.go        sign-in
 //	keys.go         keys and usage
 //	form_errors.go  errors of forms
