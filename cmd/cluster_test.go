@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"cmp"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,33 +13,26 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // TestCluster_Options: what says something of a cluster says all that it needs, and what is wrong is named before
 // anything is touched.
 func TestCluster_Options(t *testing.T) {
 	const members = "--cluster-members=1=127.0.0.1:6221,2=127.0.0.1:6222,3=127.0.0.1:6223"
-	secret := "--cluster-files=" + filepath.Dir(secretFile(t))
+	secret := "--cluster-secret-file=" + secretFile(t)
 	for want, args := range map[string][]string{
 		"--cluster: missing":         {members, "--cluster-node=1"},
 		"--cluster-node: missing":    {"--cluster=a", members},
 		"--cluster-members: missing": {"--cluster=a", "--cluster-node=1"},
-		"--cluster-listen":           {"--cluster=a", "--cluster-node=4", secret, members}, // a guest, nowhere
+		"the members lack this node": {"--cluster=a", "--cluster-node=4", secret, members},
 		"want 3 or 5":                {"--cluster=a", "--cluster-node=1", secret, "--cluster-members=1=[::1]:1,2=[::1]:2"},
-		"no secret is given":         {"--cluster=a", "--cluster-node=1", "--cluster-files=" + t.TempDir(), members},
-		"without ports":              {"--cluster=a", "--cluster-node=1", "--cluster-guests=a:1", members},
-		"--cluster-files: missing":   {"--cluster=a", "--cluster-node=1", members},
+		"--cluster-secret-file: ":    {"--cluster=a", "--cluster-node=1", members},
 		"want HOST:PORT":             {"--cluster=a", "--cluster-members=1=host"},
 		"want a number from 1 to 64": {"--cluster=a", "--cluster-members=a=h:1"},
-		"is not a loopback address": {
-			"--cluster=a", "--cluster-node=1", secret, "--cluster-members=1=10.0.0.1:1,2=10.0.0.2:1,3=10.0.0.3:1",
-		},
 	} {
 		if got := run(t, nil, nil, append(serveArgs(t.TempDir()), args...)...); got.code != exit.Usage || !strings.Contains(got.stderr, want) {
 			t.Errorf("code %d, want %d with %q; it says\n%s", got.code, exit.Usage, want, got.stderr)
@@ -59,18 +51,15 @@ func secretFile(t *testing.T) string {
 func TestCluster_SecretForAll(t *testing.T) {
 	path := secretFile(t)
 	noError(t, os.Chmod(path, 0o644))
-	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-files="+filepath.Dir(path), "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
-	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-files: "+path, "chmod 640")
+	args := append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-secret-file="+path, "--cluster-members=1=[::1]:1,2=[::1]:2,3=[::1]:3")
+	run(t, nil, nil, args...).fails(t, exit.BadData, "--cluster-secret-file: "+path, "chmod 640")
 }
 
 // TestCluster_StartWithoutOthers: a node that waits for the others says that it lives and what it waits for, and stops
-// in order. Without certificates it says so.
+// in order.
 func TestCluster_StartWithoutOthers(t *testing.T) {
 	t.Parallel()
-	at, secret := clustertest.Addresses(t, 3), secretFile(t)
-	node := start(t, realNow, append(serveArgs(t.TempDir()), "--cluster=a", "--cluster-node=1", "--cluster-files="+filepath.Dir(secret),
-		fmt.Sprintf("--cluster-members=1=%s,2=%s,3=%s", at[0], at[1], at[2]))...)
-	node.Await("the cluster is insecure")
+	node := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(1, clustertest.Addresses(t, 3), secretFile(t))...)...)
 	node.listening().mustGet("/livez")
 	if status, body, err := node.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"state":"joining"`) || !strings.Contains(body, `"state":"no_majority"`) {
 		t.Errorf("readyz: %d %s, %v", status, body, err)
@@ -105,21 +94,21 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 	start(t, realNow, serveArgs(data)...).listening()
 }
 
-// clusterArgs make a node one of three at the given addresses, with the certificate of some files.
-func clusterArgs(node int, at []string, f *pairFiles) []string {
+// clusterArgs make a node one of three at the given addresses.
+func clusterArgs(node int, at []string, secret string) []string {
 	return []string{
 		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
-		"--cluster-files", filepath.Dir(f.cert),
+		"--cluster-secret-file", secret,
 	}
 }
 
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
-func clusterNodes(t *testing.T, box *mailServer, files *pairFiles) (nodes []caller, directories []string) {
+func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []string) {
 	t.Helper()
-	at := clustertest.Addresses(t, 3)
+	at, secret := clustertest.Addresses(t, 3), secretFile(t)
 	for i := range at {
 		data := t.TempDir()
-		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, files)...)...)
+		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, secret)...)...)
 		nodes, directories = append(nodes, caller{t: t, node: p}), append(directories, data)
 	}
 	for _, one := range nodes {
@@ -146,8 +135,7 @@ func has(t *testing.T, data string, records uint64) bool {
 func TestCluster_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	box := newMailServer(t)
-	files := newPairFiles(t)
-	nodes, directories := clusterNodes(t, box, files)
+	nodes, directories := clusterNodes(t, box)
 	runAdmin(t, directories[0], "rates", "set", "bhd", "USD", "--buy", "58.10", "--sell", "59.30", "--by", "ana")
 
 	const email = "ana@example.com"
@@ -171,9 +159,6 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		if status := runAdmin(t, directories[i], "cluster", "status"); strings.Count(status, "reachable")+1 < 3 || !strings.Contains(status, "leads") {
 			t.Errorf("node %d sees\n%s", i+1, status)
 		}
-		if metrics := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(metrics, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 8.589934592e+09\n") {
-			t.Errorf("node %d does not tell when its certificate ends", i+1)
-		}
 	}
 	eventually(t, "the first node knows of the requests at the others", func() bool {
 		_, rest, _ := strings.Cut(nodes[0].with(key).must("GET", usagePath, "", http.StatusOK, "").body, `"day":{"limit":1000,"remaining":`)
@@ -181,17 +166,6 @@ func TestCluster_ThreeNodes(t *testing.T) {
 		return err == nil && left <= 997
 	})
 
-	for _, path := range []string{files.signer, files.cert, files.key} { // the node must not go on without certificates
-		noError(t, os.Remove(path))
-	}
-	nodes[0].node.hangUp(files.key + ": no such file")
-	files.renew(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2199, 1, 2, 3, 4, 5, 0, time.UTC) })
-	for i, one := range nodes { // a node that is started later knows only the new authority
-		one.node.hangUp("the certificate for other nodes, valid until 2199-01-02T03:04:05Z")
-		if metrics := askSocket(t, directories[i], admin.MetricsPath); !strings.Contains(metrics, "tasard_certificate_expiry_timestamp_seconds{to=\"cluster\"} 7.226") {
-			t.Errorf("node %d does not tell when its new certificate ends", i+1)
-		}
-	}
 	nodes[1].node.signal(syscall.SIGKILL)
 	old := copyDirectory(t, directories[1])
 	eventually(t, "the two that are left write", func() bool {
@@ -240,7 +214,7 @@ func TestCluster_EarlierVersion(t *testing.T) {
 	t.Parallel()
 	data := importedData(t, observation(1, "59", "60"))
 	noError(t, os.WriteFile(filepath.Join(data, "cluster.json"), []byte(`{"format": 1, "cluster": "test", "stream": "1f", "name": "node-3", "node": 3}`), 0o600))
-	args := append(serveArgs(data), clusterArgs(3, clustertest.Addresses(t, 3), newPairFiles(t))...)
+	args := append(serveArgs(data), clusterArgs(3, clustertest.Addresses(t, 3), secretFile(t))...)
 	if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to a cluster of an earlier version") {
 		t.Errorf("code %d, %s", got.code, got.stderr)
 	}
@@ -289,12 +263,12 @@ func TestCluster_Alone(t *testing.T) {
 // TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one took in.
 func TestContract_Cluster(t *testing.T) {
 	t.Parallel()
-	files, at := newPairFiles(t), clustertest.Addresses(t, 3)
+	at, secret := clustertest.Addresses(t, 3), secretFile(t)
 	var nodes []*program
 	var first string
 	for i := range at {
 		data := t.TempDir()
-		nodes = append(nodes, start(t, realNow, serveArgs(data, clusterArgs(i+1, at, files)...)...))
+		nodes = append(nodes, start(t, realNow, serveArgs(data, clusterArgs(i+1, at, secret)...)...))
 		first = cmp.Or(first, data)
 	}
 	for _, one := range nodes {
@@ -310,30 +284,4 @@ func TestContract_Cluster(t *testing.T) {
 		return status == http.StatusOK && strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`)
 	})
 	newContract(t, nodes[2].URL, &http.Transport{}, "").check()
-}
-
-// TestCluster_CertificateHasEnded: a node with an expired certificate warns before it waits for the others.
-func TestCluster_CertificateHasEnded(t *testing.T) {
-	t.Parallel()
-	f := newPairFiles(t, func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) })
-	p := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(2, clustertest.Addresses(t, 3), f)...)...)
-	if line := p.Await("the other nodes will refuse it"); !strings.Contains(line, "has expired on 2026-01-02T03:04:05Z") || !strings.Contains(line, f.cert) {
-		t.Error(line)
-	}
-}
-
-// TestCluster_KeyFiles: serve refuses a key that others can read, and certificates in part.
-func TestCluster_KeyFiles(t *testing.T) {
-	at := clustertest.Addresses(t, 3)
-	readable, missing := newPairFiles(t), newPairFiles(t)
-	noError(t, os.Chmod(readable.key, 0o644))
-	noError(t, os.Remove(missing.cert))
-	for want, f := range map[string]*pairFiles{
-		"other users can read or change this private key (mode 0644)": readable, "want all three, or none": missing,
-	} {
-		args := append([]string{"serve", "--data", t.TempDir() + "/data", "--listen", "127.0.0.1:0"}, clusterArgs(1, at, f)...)
-		if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, want) {
-			t.Errorf("code %d\n%s", got.code, got.stderr)
-		}
-	}
 }

@@ -43,12 +43,6 @@ func TestFaultsCluster_Members(t *testing.T) {
 	if !comesTrue(healMax, func() bool { return removed() == 2 }) {
 		t.Errorf("%d of two members were removed", removed())
 	}
-	for _, p := range all[:2] {
-		got, err := all[2].admin.do(http.MethodDelete, fmt.Sprintf("http://node/cluster/nodes/node-%d", p.number), "", map[string]string{})
-		if err != nil || !got.good() {
-			t.Error(got.failure("forget a node", err))
-		}
-	}
 	g.kill(all[4:])
 	g.stopLoad()
 	g.cluster.nodes = all[2:]

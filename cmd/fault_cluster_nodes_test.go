@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 const (
@@ -31,7 +29,7 @@ const (
 	lookPause = 20 * time.Millisecond
 )
 
-// nodeCluster is a cluster of real processes: members 1, 2 and 3, and guests.
+// nodeCluster is a cluster of real processes: members 1, 2 and 3, and more in tests of the members.
 type nodeCluster struct {
 	t       *testing.T
 	program string
@@ -49,7 +47,7 @@ type clusterNode struct {
 	cluster *nodeCluster
 	host    string
 	data    string
-	files   string   // value of --cluster-files
+	secret  string   // value of --cluster-secret-file
 	prefix  []string // runs its program in its own network
 	clock   *wallClock
 
@@ -105,14 +103,14 @@ func (r *nodeCluster) endpoints() (all []*endpoint) {
 // newNode prepares a node without starting it.
 func (r *nodeCluster) newNode(place string, number int, host string) *clusterNode {
 	p := &clusterNode{
-		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), files: place,
+		cluster: r, host: host, data: filepath.Join(place, fmt.Sprintf("node-%d", number)), secret: filepath.Join(place, "secret"),
 		endpoint: endpoint{number: number, url: fmt.Sprintf("http://%s:%d", host, servePort)},
 	}
 	if r.network != nil {
-		p.files, p.prefix = r.network.files, r.network.prefix(1+slices.Index(r.network.hosts, host))
+		p.prefix = r.network.prefix(1 + slices.Index(r.network.hosts, host))
 	}
 	noError(r.t, os.MkdirAll(p.data, 0o700))
-	noError(r.t, os.WriteFile(filepath.Join(place, "secret"), []byte("the secret of nodes that run tests\n"), 0o600))
+	noError(r.t, os.WriteFile(p.secret, []byte("the secret of nodes that run tests\n"), 0o600))
 	p.admin = newAdminClient(filepath.Join(p.data, "admin.sock"))
 	r.t.Cleanup(p.admin.close)
 	return p
@@ -162,10 +160,10 @@ func (p *clusterNode) launch() *nodeProcess {
 		"--log-format", "json", "--listen", fmt.Sprintf("%s:%d", p.host, servePort), "--cluster", "rd", "--cluster-node", fmt.Sprint(p.number),
 		"--cluster-members", strings.Join(list, ","),
 	}
-	if p.number > 3 || p.host != p.cluster.nodes[p.number-1].host {
+	if p.host != p.cluster.nodes[p.number-1].host {
 		args = append(args, "--cluster-listen", fmt.Sprintf("%s:%d", p.host, clusterPort))
 	}
-	args = append(append(append(args, "--cluster-files", p.files), p.cluster.flags...), p.cluster.mail.args()...)
+	args = append(append(append(args, "--cluster-secret-file", p.secret), p.cluster.flags...), p.cluster.mail.args()...)
 	n := launch(p.cluster.t, nodeCommand{program: p.cluster.program, wrapper: p.prefix, args: nodeArgs(p.data, args...), env: p.clock.env()})
 	p.lives = append(p.lives, &life{nodeProcess: n, clock: p.clock})
 	p.process.Store(n)
@@ -282,7 +280,6 @@ type virtualNetwork struct {
 	name   string
 	subnet string // of all addresses
 	hosts  []string
-	files  string // value of --cluster-files
 }
 
 // macUnused is a hardware address that no card has.
@@ -311,7 +308,6 @@ func newVirtualNetwork(t *testing.T, count int) *virtualNetwork {
 			}
 		}
 	}
-	s.certify()
 	return s
 }
 
@@ -364,13 +360,4 @@ func (s *virtualNetwork) remove() {
 		_ = exec.Command("ip", "netns", "del", s.namespace(number+1)).Run()
 	}
 	_ = exec.Command("ip", "link", "del", s.name).Run()
-}
-
-// certify makes one certificate for all nodes, which are not on loopback addresses.
-func (s *virtualNetwork) certify() {
-	certificate, key := clustertest.Certificate(s.t, s.hosts...)
-	s.files = s.t.TempDir()
-	for name, path := range map[string]string{"ca.pem": certificate, "cert.pem": certificate, "key.pem": key} {
-		noError(s.t, os.Link(path, filepath.Join(s.files, name)))
-	}
 }

@@ -22,7 +22,7 @@ package cmd
 //	startBuilt     the node, as a child process
 //	client         clients in this process, which record every acknowledged change
 //	checker        compares this record with what the node has after a fault
-//	nodeCluster    three nodes as one cluster, and guests: nodes that only answer requests
+//	nodeCluster    three nodes as one cluster
 //	clusterTest    clients that continue through every fault of a cluster
 //
 // A change is acknowledged when the first byte of a successful response has arrived in this process. One type,

@@ -187,7 +187,7 @@ func TestConfig_CheckListsAll(t *testing.T) {
 		"any listener":    {"data = '/tmp/x'", "--listen :64999 --metrics-listen 127.0.0.1:64999", []string{"is the address of --listen too"}},
 		"password":        {"data = '/tmp/x'\npublic-url = 'https://u:hunter2@x'", "", []string{":2: public-url: want an address without user and password"}},
 		"meaning": {"", "--data d --cluster c --catalogue /n --tls-cert /n --smtp-addr x:1 --mail-from a@example.com --admin-socket /n/s --metrics-listen 203.0.113.1:1", []string{
-			"--cluster-node: missing", "--cluster-members: missing", "--cluster-files: missing", "--catalogue: ", "--tls-cert and --tls-key: ", "--admin-socket: ", "--metrics-listen: ",
+			"--cluster-node: missing", "--cluster-members: missing", "--cluster-secret-file: missing", "--catalogue: ", "--tls-cert and --tls-key: ", "--admin-socket: ", "--metrics-listen: ",
 		}},
 	} {
 		args := append([]string{"config", "check", "--config", writeFile(t, "t.toml", tt.file+"\n")}, strings.Fields(tt.args)...)

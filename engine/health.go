@@ -12,7 +12,7 @@ type Cluster struct {
 	Majority bool          `json:"majority"` // the cluster has a leader and a majority of voters, so changes can be made durable
 	Since    time.Time     `json:"since"`    // when Majority last changed
 	Leader   string        `json:"leader,omitempty"`
-	Nodes    []ClusterNode `json:"nodes"` // all members, and guests that have sent a heartbeat; sorted by name
+	Nodes    []ClusterNode `json:"nodes"` // all members, and other nodes that have sent a heartbeat; sorted by name
 }
 
 // ClusterNode describes a node of a cluster by its newest heartbeat. If no heartbeat of a member has arrived, only
@@ -22,7 +22,7 @@ type ClusterNode struct {
 	Address      string    `json:"address"`
 	Version      string    `json:"version,omitempty"`
 	Self         bool      `json:"self"`
-	Member       bool      `json:"member"`                 // the node votes on the cluster's log; a guest does not
+	Member       bool      `json:"member"`                 // the node is in the list of members of the responding node
 	Reachable    bool      `json:"reachable"`              // the newest heartbeat is recent
 	SeenAt       time.Time `json:"seenAt,omitzero"`        // when the newest heartbeat arrived
 	Leader       bool      `json:"leader"`                 // changes go through this node

@@ -3,13 +3,9 @@ package node
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -22,40 +18,9 @@ import (
 type Cluster struct {
 	Name    string
 	Node    int      // number of this node, from 1; unique in the cluster, never changed
-	Members []Member // the three or five nodes that store the cluster's log; the same list on each node
+	Members []Member // the three or five nodes of the cluster, this one among them; the same list on each node
 	Listen  string   // address for other nodes; "" means the address of this node in Members
-	// Guests are the hosts of nodes that are not members. A node accepts only certificates for Guests and for members'
-	// hosts.
-	Guests []string
-	// Files is a directory with ca.pem (the authority of the nodes' certificates), cert.pem and key.pem (of this node),
-	// and secret (a line that only the nodes know). Without the first three the nodes have no certificates. Then all
-	// addresses must be loopback addresses, and the secret is required; otherwise it is optional.
-	Files string
-
-	tls    cluster.TLS // the files found at the start
-	secret string
-}
-
-// Names of the files of Cluster.Files.
-const (
-	authorityFile   = "ca.pem"
-	certificateFile = "cert.pem"
-	privateKeyFile  = "key.pem"
-	secretFile      = "secret"
-)
-
-// findFiles finds the files of this node. It also decides, once, whether the node has certificates: a file that is
-// missing for a moment during a renewal must not make the cluster insecure.
-func (o *Cluster) findFiles() {
-	find := func(name string) string {
-		path := filepath.Join(o.Files, name)
-		if _, err := os.Stat(path); o.Files == "" || errors.Is(err, fs.ErrNotExist) {
-			return ""
-		}
-		return path // reading it reports another error
-	}
-	o.tls = cluster.TLS{Authority: find(authorityFile), Certificate: find(certificateFile), Key: find(privateKeyFile)}
-	o.secret = find(secretFile)
+	Secret  string   // file with one line that only the nodes know, the same on each node
 }
 
 // Member is a node that stores the log of a cluster.
@@ -72,36 +37,13 @@ func (o *Cluster) check(c *Config) error {
 	if err := config.Check(); err != nil {
 		return errorf(Invalid, "Cluster", "%w", err)
 	}
-	if o.insecure() {
-		return nil
-	}
-	for _, path := range []string{o.tls.Authority, o.tls.Certificate} {
-		if err := checkRegular(path); err != nil {
-			return &Error{BadFile, "Cluster.Files", err}
-		}
-	}
-	_, err = o.loadTLS(c)
-	return err
-}
-
-// insecure reports whether the cluster has no certificates.
-func (o *Cluster) insecure() bool { return o.tls == (cluster.TLS{}) }
-
-func (o *Cluster) loadTLS(c *Config) (*tls.Config, error) {
-	if err := checkKeyFile(o.tls.Key, c.Credentials, "Cluster.Files"); err != nil {
-		return nil, err
-	}
-	config, err := o.tls.Load()
-	if err != nil {
-		return nil, errorf(BadFile, "Cluster.Files", "%w", err)
-	}
-	return config, nil
+	return nil
 }
 
 // checkFields returns an error if some fields are set and others are missing.
 func (o *Cluster) checkFields() error {
 	if o.Name == "" {
-		if o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Files != "" || len(o.Guests) > 0 {
+		if o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Secret != "" {
 			return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
 		}
 		return nil
@@ -113,20 +55,14 @@ func (o *Cluster) checkFields() error {
 	if len(o.Members) == 0 {
 		problems = append(problems, errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"))
 	}
-	if problems == nil && o.Address() == "" {
-		problems = append(problems, errorf(Invalid, "Cluster.Listen", "missing: node %d is not one of the members, so it needs an address for other nodes", o.Node))
-	}
-	if o.Files == "" {
-		problems = append(problems, errorf(Invalid, "Cluster.Files", "missing: a directory with ca.pem, cert.pem, key.pem and secret; for a trial on one machine, secret is enough"))
-	}
-	if !o.insecure() && (o.tls.Authority == "" || o.tls.Certificate == "" || o.tls.Key == "") {
-		problems = append(problems, errorf(BadFile, "Cluster.Files", "%s has some of ca.pem, cert.pem and key.pem: want all three, or none", o.Files))
+	if o.Secret == "" {
+		problems = append(problems, errorf(Invalid, "Cluster.Secret", "missing: a file with a line that only the nodes know, as openssl rand -base64 32 makes it"))
 	}
 	return errors.Join(problems...)
 }
 
-// Address returns the address for other nodes, or "" if none is configured.
-func (o *Cluster) Address() string {
+// address returns the address for other nodes.
+func (o *Cluster) address() string {
 	own := ""
 	for _, m := range o.Members {
 		if m.Node == o.id() {
@@ -181,18 +117,14 @@ func RefillHint(dir string) string {
 }
 
 func (o *Cluster) config(c *Config) (cluster.Config, error) {
-	config := cluster.Config{
-		Cluster: o.Name, Node: o.id(), Listen: o.Address(), Members: o.Members, Dir: c.Dir, TLS: o.tls,
-		Guests: o.Guests, Insecure: o.insecure(), Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+	secret, err := ReadSecret(o.Secret, c.Credentials)
+	if err != nil {
+		return cluster.Config{}, &Error{BadFile, "Cluster.Secret", err}
 	}
-	if o.secret != "" {
-		secret, err := ReadSecret(o.secret, c.Credentials)
-		if err != nil {
-			return config, &Error{BadFile, "Cluster.Files", err}
-		}
-		config.Secret = secret.Reveal()
-	}
-	return config, nil
+	return cluster.Config{
+		Cluster: o.Name, Node: o.id(), Listen: o.Listen, Members: o.Members, Dir: c.Dir, Secret: secret.Reveal(),
+		Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+	}, nil
 }
 
 func (o *Cluster) id() engine.NodeID { return engine.NodeID(o.Node) } //nolint:gosec // a small number
@@ -204,8 +136,7 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluste
 	if o.Name == "" {
 		return nil, nil
 	}
-	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.Address())
-	o.warn(config)
+	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.address())
 	clusterConfig, err := o.config(config)
 	if err != nil {
 		return nil, err
@@ -249,28 +180,6 @@ func (j *clusterJournal) Close() error {
 		return nil
 	}
 	return j.Journal.Close()
-}
-
-// warn logs a warning if the cluster has no certificates, or if other nodes will reject this node's certificate. After
-// such a rejection the node may wait for the others forever.
-func (o *Cluster) warn(c *Config) {
-	if o.insecure() {
-		c.Logger.Warn("the cluster is insecure: its nodes have no certificates, and each program that can read the secret can change or delete "+
-			"all data; use this only for a trial on one machine", "file", o.secret)
-		return
-	}
-	tlsConfig, err := o.tls.Load()
-	if err != nil {
-		return // joinCluster reports the error
-	}
-	problem := CertificateProblem(tlsConfig.Certificates[0].Leaf, c.Clock())
-	config := cluster.Config{Members: o.Members, Guests: o.Guests}
-	if err := config.CheckCertificate(tlsConfig.Certificates[0].Leaf); err != nil && problem == "" {
-		problem = err.Error()
-	}
-	if problem != "" {
-		c.Logger.Warn(problem+"; the other nodes will refuse it", "file", o.tls.Certificate)
-	}
 }
 
 // joinError is an error of joining the cluster. The node has changed nothing.

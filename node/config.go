@@ -139,7 +139,6 @@ func (c Config) withDefaults() Config {
 		acme.Redirect = cmp.Or(acme.Redirect, ":80")
 	}
 	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:0")
-	c.Cluster.findFiles()
 	if c.HTTP.FeeNotice == "" {
 		c.HTTP.FeeNotice = engine.FeeNotice
 	}

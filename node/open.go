@@ -150,7 +150,7 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
 	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
 	if n.cluster != nil {
-		coreConfig.Cluster, coreConfig.Forget = n.cluster.Status, n.cluster.Forget
+		coreConfig.Cluster = n.cluster.Status
 	}
 	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
 	if n.core, err = core.Open(coreConfig); err != nil {
@@ -196,7 +196,7 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server.Metrics(), Health: n.core.Server.Conditions, Sources: n.SourceHealth,
-		Certificates: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
+		CertificateExpiry: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
 		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
 		Backup:   n.backups.last, Reload: n.reloads.last,
 	}
@@ -208,9 +208,6 @@ func (n *Node) metricsHandler() http.Handler {
 	}
 	if n.cluster != nil {
 		config.Cluster = n.cluster.Status
-		if n.cluster.Certificate() != nil {
-			config.Certificates = append(config.Certificates, metrics.Certificate{Peer: metrics.PeerNodes, ExpiresAt: func() time.Time { return n.cluster.Certificate().NotAfter }})
-		}
 	}
 	return metrics.Handler(config)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/node/acme"
-	"github.com/tasard/tasard/node/metrics"
 )
 
 // secretModeForbidden are the forbidden permission bits of a file with a secret or private key. The group may read the
@@ -134,11 +133,11 @@ func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-func (c *certificate) forMetrics() []metrics.Certificate {
+func (c *certificate) forMetrics() func() time.Time {
 	if c == nil {
 		return nil
 	}
-	return []metrics.Certificate{{Peer: metrics.PeerClients, ExpiresAt: c.expiry}}
+	return c.expiry
 }
 
 // warn logs a warning if clients will reject the certificate.

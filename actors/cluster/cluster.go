@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -19,10 +17,6 @@ import (
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/wal"
 )
-
-// leavingTime is how long Close waits until the other nodes have answered a guest's last heartbeat. A node that does
-// not get this heartbeat lists the guest until an operator calls Forget.
-const leavingTime = 2 * time.Second
 
 // Cluster is this node's part of the cluster. The nodes share a log, the stream, whose entries raft replicates. Each
 // node copies the records of the stream to its data directory: the local log.
@@ -56,7 +50,6 @@ type Cluster struct {
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
 	tasks     taskGroup
-	leaving   atomic.Bool // this node is a guest and stops
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -202,27 +195,9 @@ func (c *Cluster) Health() actors.ClusterHealth {
 	return h
 }
 
-// Certificate returns the certificate that this node presents to other nodes, or nil without certificate files.
-func (c *Cluster) Certificate() *x509.Certificate { return c.transport.certificate.Load() }
-
-// SetTLS changes the certificate of this node and the authority of the cluster, as TLS.Load returns them. Only new
-// connections use them.
-func (c *Cluster) SetTLS(tlsConfig *tls.Config) error {
-	c.transport.setTLS(tlsConfig)
-	return nil
-}
-
 // Close ends the connections and waits for all goroutines of the Cluster. Journal.Close must be called first.
 func (c *Cluster) Close() error {
 	c.closeOnce.Do(func() {
-		if c.transport != nil && !c.config.selfIsMember() {
-			c.leaving.Store(true)
-			c.sendHeartbeat()
-			ctx, cancel := context.WithTimeout(context.Background(), leavingTime)
-			for sleep(ctx, joinRetryInterval) == nil && !c.transport.answered() {
-			}
-			cancel()
-		}
 		c.cancel()
 		if c.transport != nil {
 			c.transport.close()

@@ -16,17 +16,16 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Listen, Dir and Clock, and
-// either TLS, or both Insecure and Secret.
+// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Dir, Secret and Clock.
 type Config struct {
 	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
 	// Node is the number of this node. It must be unique in the cluster and never change.
 	Node engine.NodeID
-	// Members are the three or five nodes that vote on the shared log. The list is the same on all nodes. A node that
-	// is not in the list is a guest: it gets the log but does not vote.
+	// Members are the three or five nodes that vote on the shared log, this one among them. The list is the same on all
+	// nodes.
 	Members []Member
-	// Listen is the host:port on which this node accepts connections from other nodes.
+	// Listen is the host:port on which this node accepts connections from other nodes. "" = its address in Members.
 	Listen string
 
 	// Dir is the node's data directory.
@@ -34,17 +33,9 @@ type Config struct {
 	// Log configures the local log: this node's own copy of the stream, in Dir. Open replaces Log.Clock and Log.Logger
 	// by Clock and Logger of this Config.
 	Log wal.Options
-	// TLS names the certificate files with which nodes authenticate each other.
-	TLS TLS
-	// Guests are the host names or IP addresses in the certificates of guests. Nodes accept only certificates for these
-	// and for the hosts of Members.
-	Guests []string
-	// Secret is known only to the nodes: secretBytesMin or more random characters. With certificate files it is
-	// optional; if it is set, nodes must have both the secret and a certificate.
+	// Secret is known only to the nodes: secretBytesMin or more random characters. With it they authenticate each other
+	// and encrypt their connections.
 	Secret string
-	// Insecure allows a cluster without TLS. Nodes authenticate each other with the Secret. All addresses must be
-	// loopback addresses.
-	Insecure bool
 
 	// Version is the version of the program. Other nodes show it in their Status.
 	Version string
@@ -57,7 +48,7 @@ type Config struct {
 	// Logger logs. nil = no log.
 	Logger *slog.Logger
 
-	advertise         string // address that other nodes dial; "" = this node's address in Members, or Listen
+	advertise         string // address that other nodes dial; "" = this node's address in Members
 	checkpointEntries uint64 // entries after which raft's log is compacted; 0 = checkpointEntriesDefault
 }
 
@@ -113,7 +104,7 @@ func (c Config) Check() error {
 
 // complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
-	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecurity())
+	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecret())
 	if c.Dir == "" {
 		err = errors.Join(err, errors.New("missing Dir: name the node's data directory"))
 	}
@@ -130,12 +121,8 @@ func (c Config) complete() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.advertise == "" {
-		c.advertise = c.Listen
-		if i := slices.IndexFunc(c.Members, func(m Member) bool { return m.Node == c.Node }); i >= 0 {
-			c.advertise = c.Members[i].Address
-		}
-	}
+	own := c.memberAddresses()[c.name()]
+	c.advertise, c.Listen = cmp.Or(c.advertise, own), cmp.Or(c.Listen, own)
 	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger
 	return c, nil
 }
@@ -145,15 +132,17 @@ func (c *Config) checkNames() error {
 	if c.Node == 0 {
 		err = errors.Join(err, errors.New("number of this node is 0: want 1 or more, another one for every node"))
 	}
-	if addrErr := checkAddress(c.Listen); addrErr != nil {
-		err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
+	if c.Listen != "" {
+		if addrErr := checkAddress(c.Listen); addrErr != nil {
+			err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
+		}
 	}
 	return err
 }
 
 func (c *Config) checkMembers() error {
 	if n := len(c.Members); n != membersMin && n != membersMax {
-		return fmt.Errorf("%d members: want %d or %d, this node among them unless it is a guest", n, membersMin, membersMax)
+		return fmt.Errorf("%d members: want %d or %d, this node among them", n, membersMin, membersMax)
 	}
 	var err error
 	nodes, addresses := map[engine.NodeID]bool{}, map[string]bool{}
@@ -165,6 +154,9 @@ func (c *Config) checkMembers() error {
 			err = errors.Join(err, fmt.Errorf("member %d=%s: its number is 0, or its number or address is listed twice", m.Node, m.Address))
 		}
 		nodes[m.Node], addresses[m.Address] = true, true
+	}
+	if !nodes[c.Node] {
+		err = errors.Join(err, fmt.Errorf("the members lack this node: want %d=HOST:PORT among them", c.Node))
 	}
 	return err
 }
@@ -179,8 +171,6 @@ func (c *Config) memberAddresses() map[string]string {
 }
 
 func (c *Config) name() string { return NodeName(c.Node) }
-
-func (c *Config) selfIsMember() bool { return c.isMember(c.name()) }
 
 func (c *Config) isMember(name string) bool {
 	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.Name() == name })

@@ -11,17 +11,16 @@
 //	stream      the log that the nodes share: the records of raft's committed entries
 //	local log   this node's own copy of the records of the stream
 //	member      one of the three or five nodes that vote; every node lists them in its configuration
-//	guest       a node outside the list: it gets the log but has no vote
-//	learner     a node that gets raft's entries without a vote: a guest, or a new member until it has the entries
+//	learner     a new member until it has raft's entries; it has no vote
 //	proposal    a record that the leader wants to append to the stream
 //	read index  an index in raft's log; a node that has applied the entries up to it is up to date
 //	checkpoint  the state that replaces old entries in the store of raft
 //	claim       says which process connects under the name of a node
 //
-// # Members and guests
+// # Members
 //
 // If all reachable nodes have a new list of members, the leader changes the voters, one at a time (members.go). Nodes
-// present certificates, or keys derived from a secret, to each other. To replace a lost machine, start a node with its
+// know each other by keys derived from a secret (security.go). To replace a lost machine, start a node with its
 // name, ID and an empty directory. A node's ID in raft is random and belongs to the directory, so a new directory never
 // votes as an earlier one; a removed ID never comes back. Of two processes with one name the second stops.
 //

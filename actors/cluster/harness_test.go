@@ -97,16 +97,10 @@ func (f *testCluster) config(number int, listen, dir string) Config {
 		level = slog.LevelDebug
 	}
 	return Config{
-		Cluster: "test", Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Insecure: true, Secret: testSecret,
+		Cluster: "test", Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Secret: testSecret,
 		Version: "test", Clock: realClock, Log: wal.Options{ReserveBytes: -1},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", number),
 	}
-}
-
-// guest returns the configuration of a fourth node, outside Members.
-func (f *testCluster) guest() Config {
-	f.t.Helper()
-	return f.config(4, clustertest.Addresses(f.parent, 1)[0], f.parent.TempDir())
 }
 
 // startAll starts all stopped nodes at once.

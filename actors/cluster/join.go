@@ -68,7 +68,7 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 	switch {
 	case !hasStream:
 		return log, false, c.bootstrap(log.Last())
-	case r.caughtUp() && c.config.selfIsMember() && !r.votes() && waited < majorityTimeout:
+	case r.caughtUp() && !r.votes() && waited < majorityTimeout:
 		return log, false, errors.New("this node does not vote yet")
 	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // changes need the majority
 		return log, true, r.checkEnd(log.Last())
@@ -140,9 +140,6 @@ func (c *Cluster) acceptOffer(ctx context.Context, log *wal.Log, offer *replicat
 // bootstrap creates the stream if this node is the member that has to create it (peerTable.bootstrapMember). Otherwise
 // it returns an error.
 func (c *Cluster) bootstrap(last uint64) error {
-	if !c.config.selfIsMember() {
-		return errors.New("no node of the cluster answers")
-	}
 	creator, err := c.peers.bootstrapMember(c.config.Members)
 	if err != nil {
 		return err

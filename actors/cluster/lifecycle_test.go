@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/engine"
 )
 
 // TestRestart restarts nodes of a cluster: one, the leader, all, and one without the others.
@@ -99,7 +98,7 @@ func TestTrimmed(t *testing.T) {
 		f.configs[i].checkpointEntries = 4
 	}
 	f.startAll()
-	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Guest", guestJoins}, step{"Diverged", diverged}, step{"LostStream", lostStream})
+	f.runSteps(t, step{"Away", awayWhileTrimmed}, step{"Wiped", replacedMachine}, step{"Diverged", diverged}, step{"LostStream", lostStream})
 }
 
 // trimmedAt is the sequence of the snapshot.
@@ -151,27 +150,6 @@ func replacedMachine(t *testing.T, f *testCluster) {
 	last := f.nodes[0].mustAppend(t, "without a machine")
 	f.start(1)
 	f.wantBackup(t, 1, last)
-}
-
-// guestJoins adds a fourth node without a vote, which writes and reads like the others and leaves.
-func guestJoins(t *testing.T, f *testCluster) {
-	guest, err := startNode(t.Context(), f.guest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	guest.await(t, f.nodes[0].last())
-	last := guest.mustAppend(t, "of the guest")
-	f.nodes[1].await(t, last)
-	eventually(t, "a majority at the guest", func() bool { return guest.cluster.Health().Majority })
-	eventually(t, "the guest in the status", func() bool {
-		return slices.ContainsFunc(f.nodes[0].cluster.Status().Nodes, func(n engine.ClusterNode) bool {
-			return n.Name == "node-4" && n.Reachable && !n.Member && n.Record == last && n.Lag == 0
-		})
-	})
-	if err := guest.stop(); err != nil {
-		t.Error(err)
-	}
-	f.nodes[2].mustAppend(t, "without the guest")
 }
 
 // oldCopy puts an old copy of a directory back after the leader has changed: the node stops before it votes.

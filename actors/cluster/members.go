@@ -15,7 +15,7 @@ const promoteLag = 64
 
 // changeMembers changes the voters of raft to the members in the nodes' configurations, one step at a time. Only the
 // leader does this. A new node first gets all entries as a learner, because a new, empty voter would count for the
-// majority at once. Guests remain learners.
+// majority at once.
 func (r *replica) changeMembers() {
 	if !r.leads.Load() || !r.caughtUp() {
 		return
@@ -34,10 +34,9 @@ func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
 	defer r.mu.Unlock()
 	agreed := r.listsAgree(reachable)
 	for _, h := range reachable {
-		if h.Raft == 0 || h.Stream != "" && h.Stream != r.state.Stream || slices.Contains(r.state.Removed, h.Raft) {
+		if h.Raft == 0 || h.Stream != "" && h.Stream != r.state.Stream || slices.Contains(r.state.Removed, h.Raft) || !r.c.config.isMember(h.Name) {
 			continue
 		}
-		member := r.c.config.isMember(h.Name)
 		_, known := r.state.Nodes[h.Raft]
 		switch {
 		case !known:
@@ -47,16 +46,14 @@ func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
 				}
 			}
 			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
-		case member && agreed && slices.Contains(r.learners, h.Raft) && r.nearlyCurrent(h.Raft):
+		case agreed && slices.Contains(r.learners, h.Raft) && r.nearlyCurrent(h.Raft):
 			return change(pb.ConfChangeAddNode, h.Raft, h.Name)
-		case !member && agreed && slices.Contains(r.voters, h.Raft) && h.Raft != r.id && r.membersVote():
-			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
 		}
 	}
 	if agreed && r.membersVote() {
 		for id, n := range r.state.Nodes {
 			gone := !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return h.Name == n.Name })
-			if gone && slices.Contains(r.voters, id) && !r.c.config.isMember(n.Name) {
+			if gone && !r.c.config.isMember(n.Name) {
 				return change(pb.ConfChangeRemoveNode, id, n.Name)
 			}
 		}
@@ -134,21 +131,20 @@ func (r *replica) leaveFullDisk() {
 // spaceMargin is the free disk space that a leader needs in addition to the reserve.
 const spaceMargin = 4 << 20
 
-// removeForgotten removes from raft a node that an operator has declared gone (Forget).
-func (c *Cluster) removeForgotten(name string) {
+// inRaft reports whether a node is in raft, as far as this node knows.
+func (c *Cluster) inRaft(name string) bool {
 	r := c.replica.Load()
-	if r == nil || !r.leads.Load() {
-		return
+	if r == nil {
+		return true
 	}
-	r.do(func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for id, n := range r.state.Nodes {
-			if n.Name == name && id != r.id {
-				_ = r.raw.ProposeConfChange(change(pb.ConfChangeRemoveNode, id, name)) // else it stays in raft
-			}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.state.Nodes {
+		if n.Name == name {
+			return true
 		}
-	})
+	}
+	return false
 }
 
 // removedError returns an error if the cluster has removed this node.

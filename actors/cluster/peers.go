@@ -29,11 +29,9 @@ type heartbeat struct {
 	HasBackup bool              `json:"open"`              // the node can send its log to other nodes
 	Leader    bool              `json:"leader,omitempty"`  // the node is the leader of the stream
 	Raft      uint64            `json:"raft"`              // ID of the node in raft
-	Addresses map[string]string `json:"addresses"`         // of the nodes that this node reaches, by name
 	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
 	Durable   map[uint64]uint64 `json:"durable,omitempty"` // replica.durable
 	Current   bool              `json:"current,omitempty"` // the node votes and is up to date (replica.isCurrent)
-	Leaving   bool              `json:"leaving,omitempty"` // the node is a guest and stops
 }
 
 type receivedHeartbeat struct {
@@ -62,70 +60,29 @@ func (t *peerTable) receive(from string, body []byte) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch _, known := t.byName[h.Name]; {
-	case !known && len(t.byName) >= peersMax:
-		return
-	case h.Leaving && !t.cluster.config.isMember(h.Name):
-		delete(t.byName, h.Name)
-		delete(t.lost, h.Name)
-		t.cluster.transport.unlink(h.Name)
+	if _, known := t.byName[h.Name]; !known && len(t.byName) >= peersMax {
 		return
 	}
-	now := t.cluster.config.Clock()
-	t.byName[h.Name] = receivedHeartbeat{h, now}
+	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
 	if r := t.cluster.replica.Load(); r != nil {
 		r.noteDurable(h.Durable)
 	}
-	t.learn(h.Name, h.Address)
-	for name, address := range h.Addresses { // a node may need the address of a leader that is not in its list
-		if now.Sub(t.byName[name].receivedAt) >= reachableWithin {
-			t.learn(name, address)
-		}
+	if checkAddress(h.Address) == nil {
+		t.cluster.transport.learn(h.Name, h.Address)
 	}
 }
 
-func (t *peerTable) learn(name, address string) {
-	if checkName("", name) == nil && checkAddress(address) == nil {
-		t.cluster.transport.learn(name, address)
-	}
-}
-
-// forget removes from the table a node that will not come back. It returns an error if the node is a member, runs, or
-// is unknown.
-func (t *peerTable) forget(name string) error {
+// drop removes a node from the table.
+func (t *peerTable) drop(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h, known := t.byName[name]
-	switch {
-	case t.cluster.config.isMember(name):
-		return requestError(engine.CodeInvalidParameters, "%s is a member; take it out of the list of members of each node first", name)
-	case !known:
-		return requestError(engine.CodeNotFound, "%s is not a node of the cluster", name)
-	case t.cluster.config.Clock().Sub(h.receivedAt) < reachableWithin:
-		return requestError(engine.CodeInvalidParameters, "%s is reachable; stop it first", name)
-	}
 	delete(t.byName, name)
 	delete(t.lost, name)
 	t.cluster.transport.unlink(name)
-	return nil
 }
 
-func requestError(code engine.Code, format string, args ...any) error {
-	return &engine.Error{Code: code, Message: fmt.Sprintf(format, args...)}
-}
-
-// Forget makes all reachable nodes forget a node that has stopped and will not come back. Their Status then no longer
-// lists it. The error is an *engine.Error if the request was wrong.
-func (c *Cluster) Forget(name string) error {
-	if err := c.peers.forget(name); err != nil {
-		return err
-	}
-	c.transport.broadcast(kindForget, []byte(name))
-	c.removeForgotten(name)
-	return nil
-}
-
-// logChanges logs once that a node is not reachable, and that it is reachable again.
+// logChanges logs once that a node is not reachable, and that it is reachable again. It drops an unreachable node that
+// is neither in the list of members nor in raft: it has left.
 func (t *peerTable) logChanges() {
 	now := t.cluster.config.Clock()
 	for _, h := range t.all() {
@@ -135,6 +92,8 @@ func (t *peerTable) logChanges() {
 		t.lost[h.Name] = lost
 		t.mu.Unlock()
 		switch {
+		case lost && !t.cluster.config.isMember(h.Name) && !t.cluster.inRaft(h.Name):
+			t.drop(h.Name)
 		case changed && lost:
 			t.cluster.logger.Warn("node not reachable", "node", h.Name, "address", h.Address)
 		case changed:
@@ -152,20 +111,17 @@ func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
 	h := heartbeat{
 		Name: c.config.name(), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberAddresses(),
-		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(), Leaving: c.leaving.Load(), Addresses: map[string]string{},
+		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
 	}
 	if r := c.replica.Load(); r != nil {
 		h.Durable = r.durableIndexes()
-		h.Leader, h.Current = r.leads.Load(), c.config.selfIsMember() && r.isCurrent()
+		h.Leader, h.Current = r.leads.Load(), r.isCurrent()
 		if h.Leader {
 			h.Removed = r.removed()
 		}
 	}
 	if journal := c.Journal(); journal != nil {
 		h.Last, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
-	}
-	for _, peer := range c.peers.reachable(c.config.Clock()) {
-		h.Addresses[peer.Name] = peer.Address
 	}
 	return h
 }

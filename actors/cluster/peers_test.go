@@ -24,7 +24,7 @@ func TestBootstrapMember(t *testing.T) {
 		{"one is missing", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, "")}},
 		{"one is late", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), late}},
 		{"one belongs elsewhere", "", "node-2 belongs to stream s", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, "s"), received("node-3", 0, "")}},
-		{"a guest does not count", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-4", 0, "")}},
+		{"another node does not count", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-4", 0, "")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := &peerTable{cluster: &Cluster{config: config}, byName: map[string]receivedHeartbeat{}}

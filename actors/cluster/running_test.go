@@ -13,7 +13,6 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster/clustertest"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -25,7 +24,7 @@ func TestRunning(t *testing.T) {
 	f.runSteps(t,
 		step{"OneWinner", oneWinner}, step{"Calls", callLeader}, step{"Limits", limits}, step{"SlowOwner", slowDelivery},
 		step{"Seal", oneCodeKey},
-		step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"Forget", forgetNodes}, step{"OtherHistory", otherHistory})
+		step{"Twice", sameNodeTwice}, step{"Refused", joinRefused}, step{"OtherHistory", otherHistory})
 }
 
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
@@ -157,39 +156,6 @@ func TestFullDisk(t *testing.T) {
 	f.awaitSameRecords(0)
 }
 
-// forgetNodes wants a guest that stops to be forgotten at once, and one that was killed when the operator says so.
-func forgetNodes(t *testing.T, f *testCluster) {
-	know := func(name string) (count int) {
-		for _, n := range f.nodes {
-			if slices.ContainsFunc(n.cluster.Status().Nodes, func(s engine.ClusterNode) bool { return s.Name == name }) {
-				count++
-			}
-		}
-		return count
-	}
-	guest, err := startNode(t.Context(), f.guest())
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "a guest that all know", func() bool { return know("node-4") == 3 })
-	if err := guest.stop(); err != nil {
-		t.Error(err)
-	}
-	eventually(t, "a guest that left", func() bool { return know("node-4") == 0 })
-
-	for _, n := range f.nodes {
-		n.cluster.peers.receive("killed", []byte(`{"name":"killed"}`))
-	}
-	eventually(t, "a guest that all know", func() bool { return know("killed") == 3 })
-	for name, words := range map[string]string{"killed": "stop it first", "node-2": "is a member", "node-9": "not a node"} {
-		if err := f.nodes[0].cluster.Forget(name); err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("forget %s: %v, want %q", name, err, words)
-		}
-	}
-	eventually(t, "a forgotten node", func() bool { return f.nodes[0].cluster.Forget("killed") == nil })
-	eventually(t, "a node that all have forgotten", func() bool { return know("killed") == 0 })
-}
-
 // oneCodeKey wants the same login-code key from all nodes.
 func oneCodeKey(t *testing.T, f *testCluster) {
 	var first []byte
@@ -239,14 +205,9 @@ func sameNodeTwice(t *testing.T, f *testCluster) {
 
 // joinRefused starts nodes with conflicting configurations beside a running cluster.
 func joinRefused(t *testing.T, f *testCluster) {
-	own := f.guest()
-	appendOutside(t, own.Dir, "1", "2")
-	wantRefused(t, own, "records that the cluster does not have")
-	taken := f.guest()
-	taken.Dir = f.configs[0].Dir
-	wantRefused(t, taken, wal.ErrLocked.Error())
-	busy := f.guest()
-	busy.Listen = f.configs[0].Listen
+	wantRefused(t, f.configs[0], wal.ErrLocked.Error())
+	busy := f.configs[1]
+	busy.Dir, busy.Listen = t.TempDir(), f.configs[0].Listen
 	wantRefused(t, busy, "address already in use")
 
 	stream, path := f.nodes[0].cluster.self.Load().Stream, filepath.Join(f.configs[2].Dir, identityName)
@@ -272,6 +233,9 @@ func joinRefused(t *testing.T, f *testCluster) {
 		write(strings.Replace(string(text), tt.from, tt.to, 1))
 		wantRefused(t, f.configs[2], tt.words)
 	}
-	write(string(text))
+	f.configs[2].Dir = f.parent.TempDir()
+	appendOutside(t, f.configs[2].Dir, "1", "2")
+	wantRefused(t, f.configs[2], "records that the cluster does not have")
+	f.configs[2].Dir = f.parent.TempDir()
 	f.start(2)
 }

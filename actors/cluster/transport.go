@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,6 @@ const (
 	kindHello      = 'h'
 	kindRaft       = 'r'
 	kindHeartbeat  = 'b'
-	kindForget     = 'f'
 	kindCall       = 'c' // a request to the leader
 	kindAnswer     = 'a' // the answer
 	kindLogRequest = 'l' // answered with a tar archive
@@ -53,12 +51,11 @@ const (
 
 // hello is the first message of each side.
 type hello struct {
-	Cluster  string `json:"cluster"`
-	Name     string `json:"name"`
-	Process  string `json:"process"`      // random ID of the process
-	Machine  string `json:"machine"`      // host name and process ID; for the log
-	To       string `json:"to,omitempty"` // the node that the dialing node wants to reach
-	Password string `json:"password,omitempty"`
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	Process string `json:"process"`      // random ID of the process
+	Machine string `json:"machine"`      // host name and process ID; for the log
+	To      string `json:"to,omitempty"` // the node that the dialing node wants to reach
 }
 
 // claim is the process that has connected under the name of a node. While it has connections with this node, other
@@ -73,11 +70,10 @@ var errOtherProcess = errors.New("another process of this node is connected")
 
 // transport sends messages to other nodes and receives theirs.
 type transport struct {
-	c           *Cluster
-	listener    net.Listener
-	tls         atomic.Pointer[tls.Config]
-	certificate atomic.Pointer[x509.Certificate]
-	log         *limitedLog
+	c        *Cluster
+	listener net.Listener
+	tls      *tls.Config
+	log      *limitedLog
 
 	mu      sync.Mutex
 	links   map[string]*link    // by the name of the node
@@ -93,20 +89,18 @@ type link struct {
 	address string
 	learned atomic.Pointer[string] // address in the node's heartbeats, for when the other one does not answer
 	out     chan []byte
-	waits   atomic.Int64 // heartbeats that the node has not answered
-	up      atomic.Bool  // connected
-	refused atomic.Bool  // the node accepts another process of this node
+	up      atomic.Bool // connected
+	refused atomic.Bool // the node accepts another process of this node
 	calls   calls
 	cancel  context.CancelFunc
 }
 
 func listen(c *Cluster) (*transport, error) {
-	tlsConfig, err := c.config.TLSConfig()
+	tlsConfig, err := c.config.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{c: c, links: map[string]*link{}, claims: map[string]*claim{}, open: map[net.Conn]string{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
-	t.setTLS(tlsConfig)
+	t := &transport{c: c, tls: tlsConfig, links: map[string]*link{}, claims: map[string]*claim{}, open: map[net.Conn]string{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
 	if t.listener, err = net.Listen("tcp", c.config.Listen); err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
 	}
@@ -117,13 +111,6 @@ func (t *transport) start() {
 	t.c.tasks.start(t.accept)
 	for _, m := range t.c.config.Members {
 		t.learn(m.Name(), m.Address)
-	}
-}
-
-func (t *transport) setTLS(tlsConfig *tls.Config) {
-	t.tls.Store(tlsConfig)
-	if t.c.config.TLS != (TLS{}) {
-		t.certificate.Store(tlsConfig.Certificates[0].Leaf)
 	}
 }
 
@@ -176,18 +163,6 @@ func (l *link) send(kind byte, body []byte) {
 	}
 }
 
-// answered reports whether all connected nodes have answered all heartbeats.
-func (t *transport) answered() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, l := range t.links {
-		if len(l.out) > 0 || l.waits.Load() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func (t *transport) broadcast(kind byte, body []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -226,7 +201,6 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		for len(l.out) > 0 {
 			<-l.out
 		}
-		l.waits.Store(0)
 		_ = sleep(ctx, pause) // the loop checks ctx
 	}
 }
@@ -244,7 +218,6 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 		switch kind {
 		case kindHeartbeat:
 			t.c.peers.receive(l.name, body)
-			l.waits.Add(-1)
 		case kindAnswer:
 			l.calls.answered(body)
 		}
@@ -264,9 +237,6 @@ func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read 
 	for b := encodeMessage(kindHeartbeat, heartbeat); ; {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
 			return err
-		}
-		if b[4] == kindHeartbeat {
-			l.waits.Add(1)
 		}
 		if _, err := w.Write(b); err != nil {
 			return err
@@ -293,9 +263,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 	if err != nil {
 		return nil, nil, err
 	}
-	config := t.tls.Load().Clone()
-	config.ServerName = hostOf(address)
-	conn := tls.Client(raw, config)
+	conn := tls.Client(raw, t.tls)
 	if !t.begin(conn) {
 		return nil, nil, net.ErrClosed
 	}
@@ -328,7 +296,7 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 }
 
 func (t *transport) writeHello(w io.Writer, to string) error {
-	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.name(), t.c.process, t.c.machine, to, t.c.config.clusterPassword()}) //nolint:gosec // within TLS
+	body, err := json.Marshal(hello{t.c.config.Cluster, t.c.config.name(), t.c.process, t.c.machine, to})
 	if err == nil {
 		_, err = w.Write(encodeMessage(kindHello, body))
 	}
@@ -484,7 +452,7 @@ func (t *transport) admit(conn net.Conn) bool {
 // serve reads the messages of another node.
 func (t *transport) serve(raw net.Conn) {
 	defer t.end(raw)
-	conn := tls.Server(raw, t.tls.Load())
+	conn := tls.Server(raw, t.tls)
 	r := bufio.NewReaderSize(conn, 1<<16)
 	h, err := t.greet(raw, conn, r)
 	if err != nil {
@@ -521,10 +489,6 @@ func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hell
 	if h, err = readHello(r); err != nil {
 		return h, err
 	}
-	state := conn.ConnectionState()
-	if err = t.c.config.checkPeer(&state, t.c.config.clusterPassword(), h.Password); err != nil {
-		return h, err
-	}
 	switch {
 	case h.Cluster != t.c.config.Cluster:
 		return h, fmt.Errorf("it belongs to the cluster %q", h.Cluster)
@@ -558,9 +522,6 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 	case kindHeartbeat:
 		t.c.peers.receive(from, body)
 		return t.answerHeartbeat(conn)
-	case kindForget:
-		_ = t.c.peers.forget(string(body))
-		t.c.removeForgotten(string(body))
 	case kindCall:
 		return t.answerCall(conn, body)
 	case kindLogRequest:

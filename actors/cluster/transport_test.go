@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -71,7 +69,7 @@ func greet(t *testing.T, address string, config *tls.Config, h hello, c Config) 
 
 func configOf(t *testing.T, c Config) *tls.Config {
 	t.Helper()
-	config, err := c.TLSConfig()
+	config, err := c.tlsConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +99,7 @@ func TestTransport_Flood(t *testing.T) {
 		return len(transport.pending)
 	}
 	eventually(t, "few connections", func() bool { return open() <= pendingPerHost })
-	if h, err := greet(t, address, configOf(t, c), hello{Name: "node-2", To: c.name()}, c); err != nil || h.Name != c.name() {
+	if h, err := greet(t, address, configOf(t, c), hello{To: c.name()}, c); err != nil || h.Name != c.name() {
 		t.Errorf("during the flood a node is greeted with %+v, %v", h, err)
 	}
 	eventually(t, "no connections", func() bool { return open() == 0 })
@@ -117,33 +115,19 @@ func TestTransport_Flood(t *testing.T) {
 func TestTransport_Refused(t *testing.T) {
 	t.Parallel()
 	c := valid()
-	c.Insecure, c.Secret, c.TLS = false, "", newCertificate(t)
 	transport, log := startTransport(t, c)
-	address, member := transport.listener.Addr().String(), configOf(t, c)
-	authority := member.Certificates[0]
-	leaf := &x509.Certificate{SerialNumber: authority.Leaf.SerialNumber, DNSNames: []string{"www.example"}, NotAfter: authority.Leaf.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, authority.Leaf, authority.Leaf.PublicKey, authority.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	otherPurpose := member.Clone()
-	otherPurpose.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: authority.PrivateKey}}
-	otherCluster, withSecret := c, c
-	otherCluster.Cluster, withSecret.Secret = "other", testSecret
+	otherCluster := c
+	otherCluster.Cluster = "other"
 	for _, tt := range []struct {
-		name  string
-		tls   *tls.Config
-		hello hello
-		c     Config
-		words string
+		name, to string
+		c        Config
+		words    string
 	}{
-		{"a node", member, hello{Name: "node-2", To: c.name()}, c, ""},
-		{"another purpose", otherPurpose, hello{Name: "node-2", To: c.name()}, c, "the certificate is for www.example"},
-		{"another secret", member, hello{Name: "node-2", To: c.name()}, withSecret, "its secret is not"},
-		{"another cluster", member, hello{Name: "node-2", To: c.name()}, otherCluster, "belongs to the cluster"},
-		{"another node", member, hello{Name: "node-2", To: "node-3"}, c, "looks for"},
+		{"a node", c.name(), c, ""},
+		{"another cluster", c.name(), otherCluster, "belongs to the cluster"},
+		{"another node", "node-3", c, "looks for"},
 	} {
-		h, err := greet(t, address, tt.tls, tt.hello, tt.c)
+		h, err := greet(t, transport.listener.Addr().String(), configOf(t, c), hello{To: tt.to}, tt.c)
 		if (err == nil) != (tt.words == "") {
 			t.Errorf("%s: %+v, %v", tt.name, h, err)
 		}
@@ -151,14 +135,20 @@ func TestTransport_Refused(t *testing.T) {
 	}
 }
 
-// TestTransport_OtherSecret: nodes of another secret do not even get to the hello.
+// TestTransport_OtherSecret: neither end of a connection gets to the hello if the other end has another secret or no
+// certificate.
 func TestTransport_OtherSecret(t *testing.T) {
 	t.Parallel()
 	c := valid()
 	transport, _ := startTransport(t, c)
-	c.Secret = strings.ToUpper(testSecret)
-	if h, err := greet(t, transport.listener.Addr().String(), configOf(t, c), hello{Name: "node-2", To: c.name()}, c); err == nil {
-		t.Errorf("greeted with %+v", h)
+	other := c
+	other.Secret = strings.ToUpper(testSecret)
+	careless, anonymous := configOf(t, other), configOf(t, c)
+	careless.InsecureSkipVerify, anonymous.Certificates = true, nil
+	for name, config := range map[string]*tls.Config{"a server with another secret": configOf(t, other), "a client with another secret": careless, "no certificate": anonymous} {
+		if h, err := greet(t, transport.listener.Addr().String(), config, hello{To: c.name()}, c); err == nil {
+			t.Errorf("%s: greeted with %+v", name, h)
+		}
 	}
 }
 
@@ -170,30 +160,6 @@ func TestTransport_WrongNode(t *testing.T) {
 	defer cancel()
 	if _, _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
 		t.Error("this node was taken for node-2")
-	}
-}
-
-// TestCheckPeer: a certificate of the authority is not enough.
-func TestCheckPeer(t *testing.T) {
-	c := valid()
-	c.TLS, c.Members[1].Address, c.Guests = TLS{"a", "b", "c"}, "db.example:6222", []string{"guest.example"}
-	for _, tt := range []struct {
-		name, secret, password, words string
-		certificate                   *x509.Certificate
-	}{
-		{"a member", "", "", "", &x509.Certificate{DNSNames: []string{"x.example", "db.example"}}},
-		{"a member by its IP address", "", "", "", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}},
-		{"a guest", "s", "s", "", &x509.Certificate{DNSNames: []string{"guest.example"}}},
-		{"for another purpose", "", "", "the certificate is for www.example, 10.0.0.9, which is neither", &x509.Certificate{
-			DNSNames: []string{"www.example"}, IPAddresses: []net.IP{net.IPv4(10, 0, 0, 9)},
-		}},
-		{"another secret", "s", "t", "its secret", &x509.Certificate{DNSNames: []string{"db.example"}}},
-		{"no secret", "s", "", "its secret", &x509.Certificate{DNSNames: []string{"db.example"}}},
-	} {
-		err := c.checkPeer(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{tt.certificate}}, tt.secret, tt.password)
-		if (err == nil) != (tt.words == "") || err != nil && !strings.Contains(err.Error(), tt.words) {
-			t.Errorf("%s: %v, want %q", tt.name, err, tt.words)
-		}
 	}
 }
 

@@ -175,27 +175,13 @@ Before it the announcement can be withdrawn, or replaced.`,
 func (r *invocation) cluster() *cobra.Command {
 	return command.Spec{
 		Use:   "cluster",
-		Short: "Show the nodes of a cluster, forget one that has left, leave the cluster",
-		Long: `cluster shows the nodes of the cluster to which a running node belongs (tasard serve --cluster), and forgets a node
-that will not come back. leave works on the data directory of a stopped node. Members are added, removed and moved by
---cluster-members: see docs/cluster.md.`,
+		Short: "Show the nodes of a cluster, leave the cluster",
+		Long: `cluster shows the nodes of the cluster to which a running node belongs (tasard serve --cluster). leave works on the
+data directory of a stopped node. Members are added, removed and moved by --cluster-members: see docs/cluster.md.`,
 		Example: `  tasard admin cluster status --data ./data
-  tasard admin cluster forget node-4 --data ./data`,
-		Subcommands: []*cobra.Command{r.clusterStatus(), r.clusterForget(), r.clusterLeave()},
+  tasard admin cluster leave --data ./data`,
+		Subcommands: []*cobra.Command{r.clusterStatus(), r.clusterLeave()},
 	}.Command(r.Process)
-}
-
-func (r *invocation) clusterForget() *cobra.Command {
-	return newOperation(r, command.Spec{
-		Use:   "forget NODE",
-		Short: "Forget a node that has left",
-		Long: `forget makes all nodes that are reachable forget a node that was stopped for good, so that it is no longer shown as
-unreachable, and no alert fires. A member must first be taken out of --cluster-members of every node. A guest that is
-stopped by SIGTERM is forgotten by itself. A node that is started again is known again.`,
-		Example: `  tasard admin cluster forget node-4 --data ./data
-  tasard admin cluster forget node-5 --data ./data --by ana`,
-		Args: command.ExactArgs(1, "one node, like node-4"),
-	}, admin.ForgetNode, printCluster)
 }
 
 func (r *invocation) clusterLeave() *cobra.Command {

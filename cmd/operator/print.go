@@ -143,8 +143,8 @@ func printCluster(out io.Writer, c *engine.Cluster) {
 	})
 }
 
-// clusterNodeState describes a node of a cluster in a few words. A guest only answers requests and is not a member.
-// Without a majority no copy of the log is known to be complete.
+// clusterNodeState describes a node of a cluster in a few words. Without a majority no copy of the log is known to be
+// complete.
 func clusterNodeState(n *engine.ClusterNode, majority bool) string {
 	parts := []string{"unreachable"}
 	switch {
@@ -161,7 +161,7 @@ func clusterNodeState(n *engine.ClusterNode, majority bool) string {
 	}
 	switch {
 	case !n.Member:
-		parts = append(parts, "guest")
+		parts = append(parts, "not a member")
 	case majority && !n.Current && (n.Self || n.Reachable):
 		parts = append(parts, "its copy of the log is incomplete")
 	}

@@ -51,10 +51,10 @@ func TestCluster_StatusInWords(t *testing.T) {
 	printCluster(&out, &shown)
 	const want = `rates: a majority of the nodes is there: changes are possible, since 1970-01-01T00:01:01Z
 
-NODE    ADDRESS        STATE                                                  RECORD  LACKS  VERSION
-node-1  10.0.0.1:6222  this one, its copy of the log is incomplete            62      1      -
-node-2  10.0.0.2:6222  reachable, leads, has another list of members          63      0      -
-node-3  10.0.0.3:6222  unreachable, last seen at 1970-01-01T00:01:01Z, guest  0       63     -
+NODE    ADDRESS        STATE                                                         RECORD  LACKS  VERSION
+node-1  10.0.0.1:6222  this one, its copy of the log is incomplete                   62      1      -
+node-2  10.0.0.2:6222  reachable, leads, has another list of members                 63      0      -
+node-3  10.0.0.3:6222  unreachable, last seen at 1970-01-01T00:01:01Z, not a member  0       63     -
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

@@ -48,7 +48,6 @@ var (
 	ListSources = Operation[NoBody, Sources]{http.MethodGet, "/sources"}
 	RunSource   = Operation[Author, SourceRun]{http.MethodPost, "/sources/{source}/run"} // fetches the source and publishes the rates
 	ShowCluster = Operation[NoBody, engine.Cluster]{http.MethodGet, "/cluster"}
-	ForgetNode  = Operation[Author, engine.Cluster]{http.MethodDelete, "/cluster/nodes/{node}"}
 )
 
 // Paths that are not in the table.

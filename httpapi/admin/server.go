@@ -47,9 +47,8 @@ type Config struct {
 	Readiness func() Readiness
 	Sources   func() Sources
 	RunSource func(ctx context.Context, id string) (SourceRun, error)
-	Cluster   func() engine.Cluster   // nil if the node is not in a cluster
-	Forget    func(node string) error // makes the cluster forget a permanently stopped node
-	Metrics   http.Handler            // for Prometheus
+	Cluster   func() engine.Cluster // nil if the node is not in a cluster
+	Metrics   http.Handler          // for Prometheus
 	// Backup writes a backup of the node to out. last is the sequence number of the last record in the backup.
 	Backup func(out io.Writer) (last uint64, err error)
 }
@@ -128,7 +127,6 @@ func (s *Server) Handler() http.Handler {
 	ListSources.register(mux, func(*http.Request, NoBody) (Sources, error) { return s.config.Sources(), nil })
 	RunSource.register(mux, s.runSource)
 	ShowCluster.register(mux, s.showCluster)
-	ForgetNode.register(mux, s.forgetNode)
 	mux.HandleFunc("GET "+ReadyzPath, s.readiness)
 	mux.Handle("GET "+MetricsPath, s.config.Metrics)
 	mux.HandleFunc("GET "+backupPath, s.backup)

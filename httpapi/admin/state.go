@@ -91,19 +91,6 @@ func (s *Server) showCluster(*http.Request, NoBody) (engine.Cluster, error) {
 	return s.config.Cluster(), nil
 }
 
-func (s *Server) forgetNode(r *http.Request, body Author) (engine.Cluster, error) {
-	before, err := s.showCluster(r, NoBody{})
-	if err != nil {
-		return before, err
-	}
-	node, by := r.PathValue("node"), authorName(r.Context(), body)
-	if err := s.config.Forget(node); err != nil {
-		return engine.Cluster{}, err
-	}
-	s.config.Logger.Info("changed by an operator", "operation", "forget", "node", node, "by", by)
-	return s.config.Cluster(), nil
-}
-
 // SourceRun is the result of fetching a source once for an operator.
 type SourceRun struct {
 	Source         string         `json:"source"`

@@ -34,7 +34,6 @@ type Config struct {
 	Sources    func() admin.Sources
 	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
 	Cluster    func() engine.Cluster
-	Forget     func(node string) error
 	Metrics    http.Handler
 	BackedUp   func(error) // called after each backup, with its error
 }
@@ -73,7 +72,7 @@ func Open(c Config) (*Core, error) {
 	}
 	n.Admin = admin.New(admin.Config{
 		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: c.Actors.QuotaPolicy.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
-		Readiness: n.readiness, Sources: n.config.Sources, RunSource: c.RunSource, Cluster: c.Cluster, Forget: c.Forget, Metrics: n.config.Metrics, Backup: n.backup,
+		Readiness: n.readiness, Sources: n.config.Sources, RunSource: c.RunSource, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil
 }

@@ -7,18 +7,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// Values of Certificate.Peer: connections of clients, or of other nodes of the cluster.
-const (
-	PeerClients = "http"
-	PeerNodes   = "cluster"
-)
-
-// Certificate is a certificate of the node. Peer tells which connections use it.
-type Certificate struct {
-	Peer      string           // PeerClients or PeerNodes
-	ExpiresAt func() time.Time // returns the expiry of the certificate now in use
-}
-
 // Outcome is the result of the last backup or reload.
 type Outcome struct {
 	Known   bool      // there was an action
@@ -51,9 +39,8 @@ func outcomeOf(last func() Outcome) Outcome {
 }
 
 func (c *Config) certificates(s *emitter) {
-	for _, cert := range c.Certificates {
-		s.timestamp("certificate_expiry_timestamp_seconds",
-			"Expiry of a certificate of the node, by its peers: http (clients), cluster (other nodes).", cert.ExpiresAt(), "to", cert.Peer)
+	if c.CertificateExpiry != nil {
+		s.timestamp("certificate_expiry_timestamp_seconds", "Expiry of the certificate of the node for clients.", c.CertificateExpiry(), "to", "http")
 	}
 }
 

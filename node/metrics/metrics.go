@@ -24,15 +24,16 @@ const scrapesMax = 4
 
 // Config names the parts of a node whose metrics are served. A nil part is left out.
 type Config struct {
-	Version      string // of the program that runs
-	System       System
-	Server       []prometheus.Collector // of httpapi.Server
-	Health       func() []engine.Condition
-	Sources      func() []collectors.Health
-	Archive      func() archive.Stats // of fetched documents
-	Mail         func() mail.Stats
-	Cluster      func() engine.Cluster
-	Certificates []Certificate
+	Version string // of the program that runs
+	System  System
+	Server  []prometheus.Collector // of httpapi.Server
+	Health  func() []engine.Condition
+	Sources func() []collectors.Health
+	Archive func() archive.Stats // of fetched documents
+	Mail    func() mail.Stats
+	Cluster func() engine.Cluster
+	// CertificateExpiry returns when the certificate for clients expires.
+	CertificateExpiry func() time.Time
 	// DroppedLogLines returns how many lines of the program's log were dropped.
 	DroppedLogLines func() uint64
 	DiskFree        func() (int64, error) // bytes that can still be written on the disk of the data directory

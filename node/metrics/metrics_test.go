@@ -99,14 +99,12 @@ func all() Config {
 		Mail: func() mail.Stats {
 			return mail.Stats{Waiting: 45, Sent: 46, Refused: 47, Expired: 49, Replaced: 51, Abandoned: 52, Dropped: 53, Failures: 54}
 		},
-		Archive:         func() archive.Stats { return archive.Stats{Documents: 72, Bytes: 73, Failures: 74} },
-		DroppedLogLines: func() uint64 { return 66 },
-		DiskFree:        func() (int64, error) { return 69, nil },
-		Backup:          func() Outcome { return Outcome{Known: true, OK: true, Success: time.Unix(67, 0)} },
-		Reload:          func() Outcome { return Outcome{Known: true, Success: time.Unix(68, 0)} },
-		Certificates: []Certificate{
-			{PeerClients, func() time.Time { return time.Unix(64, 0) }}, {PeerNodes, func() time.Time { return time.Unix(65, 0) }},
-		},
+		Archive:           func() archive.Stats { return archive.Stats{Documents: 72, Bytes: 73, Failures: 74} },
+		DroppedLogLines:   func() uint64 { return 66 },
+		DiskFree:          func() (int64, error) { return 69, nil },
+		Backup:            func() Outcome { return Outcome{Known: true, OK: true, Success: time.Unix(67, 0)} },
+		Reload:            func() Outcome { return Outcome{Known: true, Success: time.Unix(68, 0)} },
+		CertificateExpiry: func() time.Time { return time.Unix(64, 0) },
 	}
 }
 

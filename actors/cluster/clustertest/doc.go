@@ -1,4 +1,4 @@
-// Package clustertest reserves addresses for the nodes of a test, and makes their certificate.
+// Package clustertest reserves addresses for the nodes of a test.
 //
 // A test stops its nodes and starts them again at the same addresses. If the operating system had chosen the ports, it
 // could give them to another process in between. Nodes of one test could then connect to nodes of another test.

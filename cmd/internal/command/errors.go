@@ -56,7 +56,7 @@ func flagForField(field string) string {
 		"Mail.User": "--smtp-user and --smtp-password-file", "Mail.PasswordFile": "--smtp-password-file",
 		"Admin.Socket": "--admin-socket", "Admin.Metrics": "--metrics-listen",
 		"Cluster": "--cluster", "Cluster.Name": "--cluster", "Cluster.Node": "--cluster-node", "Cluster.Members": "--cluster-members",
-		"Cluster.Listen": "--cluster-listen", "Cluster.Files": "--cluster-files",
+		"Cluster.Listen": "--cluster-listen", "Cluster.Secret": "--cluster-secret-file",
 	}[field]
 }
 

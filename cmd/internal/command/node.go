@@ -146,8 +146,7 @@ func rows(o *Serve) []row {
 		{"Cluster", "cluster-node", Count(&n.Node, 0, clusterNodesMax), "number of this node, from 1; it never changes"},
 		{"Cluster", "cluster-members", membersValue(&n.Members), "`LIST` of the nodes that keep the log: 1=10.0.0.1:6222,2=..."},
 		{"Cluster", "cluster-listen", explicitAddress(&n.Listen), "address for other nodes; default its own among the members"},
-		{"Cluster", "cluster-files", Path(&n.Files, "DIR"), "directory with this node's ca.pem, cert.pem, key.pem, and the nodes' secret"},
-		{"Cluster", "cluster-guests", hostsValue(&n.Guests), "`LIST` of the hosts of guests; only certificates for these and members count"},
+		{"Cluster", "cluster-secret-file", Path(&n.Secret, "FILE"), "file with a line that only the nodes know, the same for each"},
 	}
 }
 

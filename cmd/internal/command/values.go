@@ -308,16 +308,6 @@ func mailServer(target *string) pflag.Value {
 	})
 }
 
-// hostsValue is a list of host names and IP addresses.
-func hostsValue(target *[]string) pflag.Value {
-	return list(target, "hosts", func(host string) (string, error) {
-		if host == "" || strings.ContainsAny(host, " \t/[]") || strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return "", fmt.Errorf("%q: want host names or IP addresses without ports, separated by commas", host)
-		}
-		return host, nil
-	}, func(host string) string { return host })
-}
-
 // membersValue is a list of numbers and addresses of nodes, such as 1=10.0.0.1:6222,2=10.0.0.2:6222,3=10.0.0.3:6222.
 func membersValue(target *[]node.Member) pflag.Value {
 	return list(target, "members", func(part string) (node.Member, error) {
