@@ -94,7 +94,13 @@ func (p *commands) mock(ctx context.Context, o *mockOptions) (err error) {
 	}
 	terminal.Fprintf(p.Stdout, "tasard mock: a node for tests. Every rate is made up, seed %s; it is %s on its clock\nlistening on %s\ncontrols on http://%s/_mock/\n",
 		mockSeed, terminal.FormatInstant(mock.Clock.Now()), mock.URL, control.Addr())
-	return serveUntilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}, control)
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: mockHeaderTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // a control is short
+	defer stop()
+	if err := server.Serve(control); ctx.Err() == nil {
+		return exit.Errorf(exit.FailStop, "answer on %s: %w", control.Addr(), err)
+	}
+	return nil
 }
 
 // openMock starts a node with made-up rates. Its errors name the wrong flags.
@@ -128,25 +134,4 @@ func (p *commands) openMock(o *mockOptions) (*apitest.Node, error) {
 		return nil, exit.Errorf(exit.Usage, "--clock or --catalogue: %w", err)
 	}
 	return mock, nil
-}
-
-// serverShutdownMax limits how long serveUntilDone waits for running requests after the end of ctx.
-const serverShutdownMax = 15 * time.Second
-
-// serveUntilDone serves until ctx ends, then waits for running requests, at most serverShutdownMax.
-func serveUntilDone(ctx context.Context, server *http.Server, listener net.Listener) error {
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	select {
-	case err := <-served:
-		return exit.Errorf(exit.FailStop, "answer on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverShutdownMax)
-	defer cancel()
-	err := server.Shutdown(stopCtx)
-	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
-	return err
 }

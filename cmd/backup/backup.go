@@ -151,12 +151,8 @@ func (b *backupRun) print(out io.Writer, name string) {
 }
 
 func (c *contents) describe(out io.Writer) {
-	rows := "rows"
-	if c.HistoryRows == 1 {
-		rows = "row"
-	}
-	terminal.Fprintf(out, "records   up to %s\ncontents  %s, %s %s of daily history, %s\n",
-		terminal.Thousands(c.Sequence), terminal.Plural(c.Rates, "rate"), terminal.Thousands(c.HistoryRows), rows, terminal.Plural(c.Accounts, "account"))
+	terminal.Fprintf(out, "records   up to %s\ncontents  %s, %s of daily history, %s\n",
+		terminal.Thousands(c.Sequence), terminal.Plural(c.Rates, "rate"), terminal.Plural(c.HistoryRows, "row"), terminal.Plural(c.Accounts, "account"))
 }
 
 // contextReader reads from a Reader until ctx ends. After that, Read returns an error.

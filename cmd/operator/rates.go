@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -175,18 +176,13 @@ decision.`,
 // error.
 func (r *invocation) resolve(ctx context.Context, numbers []string, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
 	for _, number := range numbers {
-		match := quarantineNumberPattern().FindStringSubmatch(number)
+		currency, digits, _ := strings.Cut(number, "/") // checkQuarantineNumbers has checked them
 		table := func(out io.Writer, v *admin.QuarantineResult) { printQuarantineResult(out, v, outcome) }
-		if _, err := call(ctx, r, op, r.author, table, match[1], match[2]); err != nil {
+		if _, err := call(ctx, r, op, r.author, table, currency, digits); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// quarantineNumberPattern matches the number of a quarantined value, such as USD/17.
-func quarantineNumberPattern() *regexp.Regexp {
-	return regexp.MustCompile(`^([A-Z]{3})/([1-9][0-9]{0,18})$`)
 }
 
 // checkQuarantineNumbers checks that all arguments are numbers of quarantined values.
@@ -194,8 +190,9 @@ func checkQuarantineNumbers(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exit.Errorf(exit.Usage, "no number of a quarantined value; give currency and number, such as USD/17")
 	}
+	pattern := regexp.MustCompile(`^[A-Z]{3}/[1-9][0-9]{0,18}$`)
 	for _, arg := range args {
-		if !quarantineNumberPattern().MatchString(arg) {
+		if !pattern.MatchString(arg) {
 			return exit.Errorf(exit.Usage, "%q: want the number of a quarantined value, currency and number, such as USD/17", arg)
 		}
 	}

@@ -130,7 +130,7 @@ func rows(o *Serve) []row {
 
 		{"Collecting", "sources", Path(&c.Definitions, "DIR"), "directory of definitions that add, replace or disable sources"},
 		{"Collecting", "source-secrets", Path(&c.Collect.Secrets, "DIR"), "directory with a file for each API key of a source, readable only by owner and group"},
-		{"Collecting", "no-collect", Bool(&o.NoCollect), "do not collect from the sources"},
+		{"Collecting", "no-collect", onOff(&o.NoCollect, boolKind), "do not collect from the sources"},
 
 		{"Mail", "mail-from", emailValue(&m.From), "sender of login codes"},
 		{"Mail", "smtp-tls", Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "protection of the connection to the mail server"},
@@ -154,11 +154,7 @@ func rows(o *Serve) []row {
 func Add(flags *pflag.FlagSet, o *Serve, names ...string) {
 	for _, r := range rows(o) {
 		if len(names) == 0 || slices.Contains(names, r.name) {
-			flag := flags.VarPF(r.value, r.name, "", r.usage)
-			flag.Annotations = map[string][]string{groupAnnotation: {r.group}}
-			if r.value.Type() == boolKind {
-				flag.NoOptDefVal = "true"
-			}
+			declare(flags, r.value, r.name, r.usage).Annotations = map[string][]string{groupAnnotation: {r.group}}
 		}
 	}
 }

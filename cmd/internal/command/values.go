@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	boolKind        = "bool" // the kind of the values of Bool
+	boolKind        = "bool" // the kind of a switch that is also set if its flag has no value
 	urlBytesMax     = 2000
 	contactBytesMax = 200
 	dnsNameBytesMax = 253
@@ -108,9 +108,6 @@ func Enum[T ~string](target *T, words ...string) pflag.Value {
 // OnOff is a switch. "on" and "true" set it; "off" and "false" clear it.
 func OnOff(target *bool) pflag.Value { return onOff(target, "on|off") }
 
-// Bool is like OnOff, for a flag that is also set if it is present without a value.
-func Bool(target *bool) pflag.Value { return onOff(target, boolKind) }
-
 func onOff(target *bool, kind string) pflag.Value {
 	parse := func(text string) (bool, error) {
 		on := text == "on" || text == "true"
@@ -128,7 +125,16 @@ func onOff(target *bool, kind string) pflag.Value {
 
 // BoolFlag declares a flag that is true if it is present.
 func BoolFlag(flags *pflag.FlagSet, target *bool, name, usage string) {
-	flags.VarPF(Bool(target), name, "", usage).NoOptDefVal = "true"
+	declare(flags, onOff(target, boolKind), name, usage)
+}
+
+// declare declares a flag. One of boolKind may stand without a value.
+func declare(flags *pflag.FlagSet, value pflag.Value, name, usage string) *pflag.Flag {
+	flag := flags.VarPF(value, name, "", usage)
+	if value.Type() == boolKind {
+		flag.NoOptDefVal = "true"
+	}
+	return flag
 }
 
 // Address is an address to listen on. Its host may be empty, and its port 0.
