@@ -354,6 +354,27 @@ func TestHealth(t *testing.T) {
 	})
 }
 
+// TestHealth_FrozenIsLoggedOnce: a source with the same quote for weeks is told once, and again only after a change.
+func TestHealth_FrozenIsLoggedOnce(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := usdSource("s", "popular")
+		w.run(w.config(d))
+		for i, quote := range []string{oneQuote, "popular USD 58.20 59.30"} {
+			w.sites["s"] = servePages(0, quote)
+			for _, days := range []time.Duration{27, 2, 20} {
+				w.advanceTo(w.now().Add(days * 24 * time.Hour))
+				want := i + 1
+				if days == 27 {
+					want = i
+				}
+				if got := strings.Count(w.log.String(), "source has not changed for a long time"); got != want {
+					t.Errorf("%s: logged %d times, want %d:\n%s", quote, got, want, w.log)
+				}
+			}
+		}
+	})
+}
+
 // TestHealth_Repeated wants an answer that the engine has had already to count as a success.
 func TestHealth_Repeated(t *testing.T) {
 	inTestEnv(t, saturday().Add(time.Hour), func(t *testing.T, w *testEnv) {
