@@ -35,7 +35,7 @@ func BuildRefreshes(d *source.Definition, results []source.Result, now, slot tim
 	for _, part := range []struct {
 		observations []engine.Observation
 		complete     bool
-	}{{joinSides(complete), true}, {joinSides(incomplete), false}} {
+	}{{source.JoinSides(complete), true}, {source.JoinSides(incomplete), false}} {
 		if len(part.observations) > 0 {
 			setExpiry(d, part.observations, now)
 			refreshes = append(refreshes, engine.Refresh{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -56,7 +57,7 @@ func (r *runner) report(a *tryResult) Report {
 		report.HistoryDays += len(result.History)
 		report.Notes = append(report.Notes, result.Notes...)
 	}
-	report.Observations = joinSides(report.Observations)
+	report.Observations = source.JoinSides(report.Observations)
 	decisions := a.published.decisions()
 	for i := range report.Observations {
 		decision, known := decisions[quoteIDOf(&report.Observations[i])]

@@ -57,12 +57,7 @@ func (s *session) fetchRobots(ctx context.Context, base *url.URL) (robotsRules, 
 	case fetchErr.status >= 300 && fetchErr.status < 500: // missing, or a redirect that is not followed
 		return robotsRules{fetchedAt: now}, nil
 	}
-	hint := " (ignoreRobots in the definition skips it)"
-	switch fetchErr.failure.Kind {
-	case source.Network, source.Timeout, source.TLS:
-		hint = "" // the page itself would fail too
-	}
-	fetchErr.failure.Detail = "fetch robots.txt before anything else" + hint + ": " + fetchErr.failure.Detail
+	fetchErr.failure.Detail = "fetch robots.txt before anything else: " + fetchErr.failure.Detail
 	fetchErr.retryable = false // doWithRetries has retried it already
 	return robotsRules{}, fetchErr
 }

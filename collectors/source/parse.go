@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/tasard/tasard/collectors/values"
@@ -15,9 +14,6 @@ import (
 // tries the definitions of its substitutes (Page.InsteadOf). The error is a *Failure. After an error the result
 // contains only notes, which name the skipped parts of the document.
 func (d *Definition) Parse(page int, doc *Document) (Result, error) {
-	if page < 0 || page >= len(d.Pages) {
-		return Result{}, Failf(Internal, "the source %s has %d pages, and none with the number %d", d.ID, len(d.Pages), page)
-	}
 	result, failure := d.parseOnly(page, doc)
 	if failure == nil {
 		return result, nil
@@ -113,16 +109,10 @@ func (r *parser) run(doc *Document) {
 
 // pattern compiles a regular expression of the definition. The check of the definition has compiled it before.
 func (r *parser) pattern(text string) *regexp.Regexp {
-	if compiled := r.patterns[text]; compiled != nil {
-		return compiled
+	if r.patterns[text] == nil {
+		r.patterns[text] = regexp.MustCompile(text)
 	}
-	pattern, err := regexp.Compile(text)
-	if err != nil {
-		r.failf(Internal, "the pattern %q of %s can't be compiled: %v", text, r.source.ID, err)
-		pattern = regexp.MustCompile(`[^\x00-\x{10FFFF}]`) // matches nothing
-	}
-	r.patterns[text] = pattern
-	return pattern
+	return r.patterns[text]
 }
 
 // scope is the part of a document in which a locator searches: the whole document, one of its rows, or a row of a
@@ -239,7 +229,8 @@ func (p *Locator) describe() string {
 	return text
 }
 
-// takeObservations returns r.quotes as observations, and clears r.quotes.
+// takeObservations returns r.quotes as observations, and clears r.quotes. It joins the sides of a quote that two rows
+// have.
 func (r *parser) takeObservations() []engine.Observation {
 	var observations []engine.Observation
 	for _, q := range r.quotes {
@@ -249,5 +240,5 @@ func (r *parser) takeObservations() []engine.Observation {
 		})
 	}
 	r.quotes = nil
-	return slices.Clip(observations)
+	return JoinSides(observations)
 }

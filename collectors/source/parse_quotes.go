@@ -98,48 +98,11 @@ func (r *parser) addQuote(key quoteKey, buy, sell side) {
 	r.quotes = append(r.quotes, &quote{quoteKey: key, buy: buy, sell: sell})
 }
 
-// addSide adds a price for one side (buy or sell) to the quote with this key. If there is no such quote, or if it
-// already has another price for the side, addSide adds a quote.
-func (r *parser) addSide(key quoteKey, name Side, value side) {
-	for _, q := range r.quotes {
-		if q.quoteKey != key {
-			continue
-		}
-		switch existing := q.side(name); {
-		case existing == nil:
-		case existing.status == statusMissing:
-			r.count(value)
-			*existing = value
-			return
-		case existing.text == value.text:
-			return
-		}
-	}
-	switch name {
-	case BuySide:
-		r.addQuote(key, value, side{})
-	case SellSide:
-		r.addQuote(key, side{}, value)
-	case BothSides:
-		r.addQuote(key, value, value)
-	}
-}
-
 func (r *parser) count(value side) {
 	r.counts[value.status]++
 	if value.status == statusUnreadable && r.firstUnreadable == "" {
 		r.firstUnreadable = value.text
 	}
-}
-
-func (q *quote) side(name Side) *side {
-	switch name {
-	case BuySide:
-		return &q.buy
-	case SellSide:
-		return &q.sell
-	}
-	return nil
 }
 
 // requirePrice fails if the document contains no price.

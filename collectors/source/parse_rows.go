@@ -103,7 +103,14 @@ func (r *parser) readRow(row scope, target Target) bool {
 	if rows.Value != nil {
 		value := r.valueAt(row, rows.Value, key.currency)
 		if value.status != statusMissing {
-			r.addSide(key, target.Side, value)
+			switch target.Side {
+			case BuySide:
+				r.addQuote(key, value, side{})
+			case SellSide:
+				r.addQuote(key, side{}, value)
+			case BothSides:
+				r.addQuote(key, value, value)
+			}
 		}
 		return value.status != statusMissing
 	}

@@ -105,15 +105,6 @@ func wantFailure(t *testing.T, err error, kind FailureKind, detail string) {
 	}
 }
 
-func TestParse_FaultsOfOurOwn(t *testing.T) {
-	for _, page := range []int{-1, 1} {
-		_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{}}).Parse(page, documentOf("58.90"))
-		wantFailure(t, err, Internal, "1 pages")
-	}
-	_, err := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: "("}}).Parse(0, documentOf("58.90"))
-	wantFailure(t, err, Internal, "pattern")
-}
-
 // The nearest level that names an institution, currency or channel decides.
 func TestParse_WhoseQuote(t *testing.T) {
 	d := sourceOf(Extract{

@@ -1,10 +1,10 @@
-package collectors
+package source
 
 import "github.com/tasard/tasard/engine"
 
-// joinSides joins observations with one side (buy or sell) each of the same quote, for example from two pages. If a
+// JoinSides joins observations with one side (buy or sell) each of the same quote, for example from two pages. If a
 // side occurs twice, two observations of the quote remain, and the engine rejects both. The argument is not changed.
-func joinSides(observations []engine.Observation) []engine.Observation {
+func JoinSides(observations []engine.Observation) []engine.Observation {
 	joined := make([]engine.Observation, 0, len(observations))
 	for _, o := range observations {
 		if partner := otherSide(joined, &o); partner != nil {

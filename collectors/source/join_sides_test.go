@@ -1,4 +1,4 @@
-package collectors
+package source
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func TestSidesOfOneQuoteAreJoined(t *testing.T) {
 			want = test.said
 		}
 		before := slices.Clone(test.said)
-		if got := joinSides(test.said); !slices.Equal(got, want) {
+		if got := JoinSides(test.said); !slices.Equal(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 		if !slices.Equal(before, test.said) {
