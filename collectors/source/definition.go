@@ -192,7 +192,7 @@ type Rows struct {
 	Value  *Locator `json:"value,omitempty"`  // instead of Buy and Sell: the price of the side that the label names
 	Labels Labels   `json:"labels"`           // including the labels for all pages of the file
 	Ignore []string `json:"ignore,omitempty"` // normalised labels of rows without a quote
-	Unless string   `json:"unless,omitempty"` // HTML: rows whose text matches this pattern are skipped; see otherRates
+	Unless string   `json:"unless,omitempty"` // HTML: "other-rates" skips rows with a word for another rate (values.OtherRate)
 	Date   *Date    `json:"date,omitempty"`   // where the date of the row is; nil = it has none
 	Min    int      `json:"min,omitempty"`    // minimum number of rows with a known label, at least 1; fewer are a failure
 }
@@ -210,7 +210,7 @@ type Text struct {
 	At      string `json:"at,omitempty"`     // CSS selector of the searched elements; their texts are joined by newlines; "" = the whole document
 	Pattern string `json:"pattern"`          // regular expression with named groups: buy or sell or both of them, and optionally label
 	Labels  Labels `json:"labels"`           // of the group label (see Rows)
-	Unless  string `json:"unless,omitempty"` // matches of Pattern that also match this pattern are skipped; see otherRates
+	Unless  string `json:"unless,omitempty"` // as in Rows
 }
 
 // Sheet identifies a sheet of a workbook. The sheet has one row for each day.

@@ -201,7 +201,7 @@ func brokenLabels() map[string]broken {
 		"no institution of it": {sharedFile, `"institution": "bhd", `, ``, `the label "dolar", here or of the file, names no institution`},
 		"twice":                {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
-		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "(",`, `pages[0].extract.rows.unless: is not a pattern`},
+		"unless no pattern":    {rowsFile, `"at": "table tr",`, `"at": "table tr", "unless": "remesa",`, `pages[0].extract.rows.unless: value must be 'other-rates'`},
 	}
 }
 

@@ -14,10 +14,6 @@ type Labels map[string]Target
 // byWords is a key that marks Labels with the dictionary. It can't be in a file, where control characters are refused.
 const byWords = "\x00currencies"
 
-// otherRates is a value of the key unless, in place of a pattern. It skips rows and matches with a word for another
-// kind of rate (values.OtherRate).
-const otherRates = "other-rates"
-
 // UnmarshalJSON reads an object of labels, or "currencies".
 func (l *Labels) UnmarshalJSON(data []byte) error {
 	if string(data) == `"currencies"` {

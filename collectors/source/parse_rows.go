@@ -72,21 +72,12 @@ func (r *parser) excluded(row scope, target Target) bool {
 		unread = SellSide
 	}
 	for _, t := range r.textsAt(row, &Locator{Pattern: `(?s).+`}) {
-		if reason := r.unless(rows.Unless, t.text, r.keyOf(target).currency, unread); reason != "" {
+		if reason := values.OtherRate(t.text, r.keyOf(target).currency, string(unread)); reason != "" {
 			r.notes.add("a row is skipped because it has %s", quoted(reason))
 			return true
 		}
 	}
 	return false
-}
-
-// unless returns the part of a text that is a reason to skip a row or a match, or "". unread is the side that is not
-// read; otherRates skips texts that name this side.
-func (r *parser) unless(pattern, text, currency string, unread Side) string {
-	if pattern == otherRates {
-		return values.OtherRate(text, currency, string(unread))
-	}
-	return r.pattern(pattern).FindString(text)
 }
 
 // readRow adds the quote of a row to r.quotes. It returns false if the row has no text where prices should be.

@@ -45,7 +45,7 @@ func (r *parser) readMatches(text string) {
 		}
 		key := r.keyOf(target)
 		if spec.Unless != "" {
-			if reason := r.unless(spec.Unless, match[0], key.currency, ""); reason != "" {
+			if reason := values.OtherRate(match[0], key.currency, ""); reason != "" {
 				r.notes.add("%s is skipped because it has %s", quoted(match[0]), quoted(reason))
 				continue
 			}
