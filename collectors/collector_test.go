@@ -354,7 +354,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// TestHealth_FrozenIsLoggedOnce: a source with the same quote for weeks is told once, and again only after a change.
+// TestHealth_FrozenIsLoggedOnce: a source with the same quote for weeks is logged once, and again only after a change.
 func TestHealth_FrozenIsLoggedOnce(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")

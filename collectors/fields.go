@@ -1,14 +1,21 @@
 package collectors
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 	"unique"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/tasard/tasard/engine"
 )
@@ -147,3 +154,92 @@ func quoted(text string) string {
 // shared returns the same string for equal texts, to save memory: a file repeats the same few texts. A substring would
 // keep its whole line in memory.
 func shared(text string) string { return unique.Make(text).Value() }
+
+// csvParser parses the lines of a CSV file. Every line is a record: a quoted field must not contain a line break. So a
+// missing quote spoils only one line, and the numbers of the other lines stay right.
+type csvParser struct {
+	line   bytes.Reader // line for the next read of csv
+	csv    *csv.Reader
+	header []column // in the order of the file
+}
+
+func newCSVParser() *csvParser {
+	p := &csvParser{}
+	p.csv = csv.NewReader(&p.line)
+	p.csv.FieldsPerRecord, p.csv.ReuseRecord = -1, true
+	return p
+}
+
+// split returns the fields of a line. They are valid until the next call.
+func (p *csvParser) split(line []byte) ([]string, *LineError) {
+	p.line.Reset(line)
+	cells, err := p.csv.Read()
+	if err == nil {
+		return cells, nil
+	}
+	problem := &LineError{Found: err.Error(), Want: `fields with quotes in quotes and each quote doubled, as "a ""b"""`}
+	if parseErr := (*csv.ParseError)(nil); errors.As(err, &parseErr) {
+		problem.Found = fmt.Sprintf("%v at position %d", parseErr.Err, parseErr.Column)
+	}
+	return nil, problem
+}
+
+func (p *csvParser) parse(line []byte, values *fields) *LineError {
+	cells, problem := p.split(line)
+	switch {
+	case problem != nil:
+		return problem
+	case len(cells) != len(p.header):
+		return &LineError{Found: fmt.Sprintf("%d fields", len(cells)), Want: fmt.Sprintf("%d, as in the header", len(p.header))}
+	}
+	for i, cell := range cells {
+		values[p.header[i]] = shared(cell)
+	}
+	return nil
+}
+
+// readHeader parses the header: the names of all columns, in any order.
+func (p *csvParser) readHeader(line []byte) *LineError {
+	cells, problem := p.split(line)
+	if problem != nil {
+		return problem
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(cells)), slices.Sorted(slices.Values(columnNames))) {
+		return &LineError{Found: "the header " + quoted(string(line)), Want: "exactly the columns " + columns + ", in any order, separated by commas"}
+	}
+	for _, cell := range cells {
+		c, _ := parseColumn(cell)
+		p.header = append(p.header, c)
+	}
+	return nil
+}
+
+// parseJSON parses one line of NDJSON: an object with strings and nulls. A repeated key is an error, because its value
+// would be ambiguous.
+func parseJSON(line []byte, values *fields) *LineError {
+	var object map[string]json.RawMessage
+	err := json.Unmarshal(line, &object)
+	if wrongType := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrongType) {
+		return &LineError{Found: "one " + wrongType.Value, Want: "a JSON object"}
+	}
+	if err != nil {
+		return &LineError{Found: "no JSON: " + err.Error(), Want: "one JSON object"}
+	}
+	keys := 0
+	gjson.ParseBytes(line).ForEach(func(gjson.Result, gjson.Result) bool { keys++; return true })
+	if object != nil && keys != len(object) {
+		return &LineError{Found: "a key twice", Want: "each key once"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		c, known := parseColumn(name)
+		if !known {
+			return &LineError{Found: "the unknown key " + quoted(name), Want: "no keys but " + columns}
+		}
+		var text string // null leaves it empty
+		if err := json.Unmarshal(object[name], &text); err != nil {
+			return &LineError{Column: name, Found: quoted(string(object[name])), Want: `text in quotes, as "58.95", or null; numbers lose digits on their way`}
+		}
+		values[c] = shared(text)
+	}
+	return nil
+}

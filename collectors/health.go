@@ -2,11 +2,14 @@ package collectors
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
 // State summarises the health of a source.
@@ -187,4 +190,107 @@ func (o *publishOutcome) failure() *source.Failure {
 		}
 	}
 	return nil
+}
+
+// failingDivisor: Condition reports failing sources only if they are at least 1/4 of the tried confirmed sources,
+// because a few sites fail every week. Sources that are not confirmed (Health.Confirmed) count only for the state
+// all_failing: their definitions may not fit their sites at all.
+const failingDivisor = 4
+
+// updateConditions updates the two faults behind Condition. Call it after every try.
+func (c *Collector) updateConditions(now time.Time) {
+	setFault := func(fault *engine.Fault, active bool) {
+		if active {
+			fault.Begin(now)
+		} else {
+			fault.Clear()
+		}
+	}
+	failing, tried := c.countFailing(false)
+	setFault(&c.allFailing, tried > 0 && failing == tried)
+	failing, tried = c.countFailing(true)
+	setFault(&c.someFailing, failing > 0 && failing*failingDivisor >= tried)
+}
+
+// countFailing counts the failing sources, and all that were tried.
+func (c *Collector) countFailing(onlyConfirmed bool) (failing, tried int) {
+	for _, r := range c.runners {
+		r.mu.Lock()
+		state, isConfirmed := r.health.State, r.health.Confirmed
+		r.mu.Unlock()
+		if onlyConfirmed && !isConfirmed {
+			continue
+		}
+		switch state {
+		case OK, Degraded, Partial:
+			tried++
+		case Failing, Quarantined:
+			tried++
+			failing++
+		}
+	}
+	return failing, tried
+}
+
+// Condition reports whether many confirmed sources, or all sources, are failing.
+func (c *Collector) Condition() engine.Condition {
+	now := c.config.Clock()
+	if since, active := c.allFailing.Since(now); active {
+		failing, tried := c.countFailing(false)
+		return engine.Condition{Name: "sources", State: "all_failing", Since: since, Detail: fmt.Sprintf(
+			"%d of %d sources gave nothing; rates that were published stay until they expire. Check the network connection of the node.", failing, tried)}
+	}
+	if since, active := c.someFailing.Since(now); active {
+		failing, tried := c.countFailing(true)
+		return engine.Condition{Name: "sources", State: "some_failing", Since: since, Detail: fmt.Sprintf(
+			"%d of %d confirmed sources gave nothing; their rates stay until they expire. 'tasard sources list' shows which, and why.", failing, tried)}
+	}
+	return engine.HealthyCondition("sources")
+}
+
+// logTry logs a try at debug level. At higher levels it logs only changes of health, so that a source that is down for
+// a week does not fill the log.
+func (r *runner) logTry(before Health, a *tryResult) {
+	log, after := r.collector.config.Logger, r.healthCopy()
+	attrs := []any{"source", after.SourceID, "state", string(after.State)}
+	log.Debug("source collected", append(attrs, "slot", r.slot, "duration", after.Duration, "read", after.Read,
+		"accepted", after.Accepted, "quarantined", after.Quarantined, "repeated", after.Repeated, "failure", failureText(a.failure()))...)
+	if after.Baseline.Frozen() && !before.Baseline.Frozen() {
+		log.Warn("source has not changed for a long time; check whether it is still maintained", append(attrs,
+			"since", after.Baseline.UnchangedSince(), "limit", after.Baseline.FrozenLimit().String())...)
+	}
+	r.logParts(log, &before.Baseline, &after.Baseline)
+	isBad := func(h *Health) bool { return h.State != OK && h.State != Degraded && h.State != Never }
+	switch {
+	case isBad(&after) && (after.State != before.State || a.failure() != nil && a.failure().Kind != before.Failure.Kind):
+		log.Warn("source has a problem", append(attrs, "failure", failureText(a.failure()), "quarantined", after.Quarantined,
+			"failedSlots", after.ConsecutiveFailures)...)
+	case !isBad(&after) && isBad(&before):
+		log.Info("source recovered", attrs...)
+	}
+}
+
+func failureText(failure *source.Failure) string {
+	if failure == nil {
+		return ""
+	}
+	return failure.Error()
+}
+
+// logParts logs three changes: the source begins to lack expected sides; it has all of them again; it has never given a
+// currency of its definition.
+func (r *runner) logParts(log *slog.Logger, before, after *Baseline) {
+	missed, missing := before.Missing(), after.Missing()
+	switch {
+	case len(missed) == 0 && len(missing) > 0:
+		log.Warn("source is degraded: it lacks a side that it gave before", "source", r.definition.ID, "missing", missing)
+	case len(missed) > 0 && len(missing) == 0:
+		log.Info("source lacks no side any more", "source", r.definition.ID)
+	}
+	if before.Count == after.Count {
+		return
+	}
+	if never := after.neverRead(r.definition.Currencies()); len(never) > 0 {
+		log.Warn("source has never given a currency of its definition; check whether its page has it", "source", r.definition.ID, "currencies", never)
+	}
 }

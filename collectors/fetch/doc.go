@@ -6,15 +6,15 @@
 //
 //	Fetch                  a session: cookies, a transport, a timeout
 //	  | each request of the page                    planned_request.go: address, headers, body
-//	send                   key or token             secret.go, token.go
+//	send                   key or token             secret.go
 //	  |
-//	doWithRetries          up to three tries        retry.go: 2 s, 4 s, Retry-After
+//	doWithRetries          up to three tries        session.go: 2 s, 4 s, Retry-After
 //	  |
-//	doWithRedirects        up to five, same site    site.go: which addresses are allowed
+//	doWithRedirects        up to five, same site    response.go: which addresses are allowed
 //	  |
 //	doPolitely             robots.txt                   robots.go
 //	  |
-//	roundTrip              host lock, pause             host.go, transport.go, public.go
+//	roundTrip              host lock, pause             session.go, transport.go
 //	  |
 //	check                  document or failure      response.go, fetch_error.go
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,4 +179,80 @@ func (s *session) readResponse(ctx context.Context, req plannedRequest, response
 		resp.body = []byte(s.secrets.redact(string(body)))
 	}
 	return resp, nil
+}
+
+const (
+	triesMax      = 3
+	backOffFirst  = 2 * time.Second // wait after the first try; doubled after each further try
+	retryAfterMax = 24 * time.Hour  // longer waits are shortened to this, so that sums of durations do not overflow
+)
+
+// isRetryableStatus reports whether a request with this response status may succeed a few seconds later.
+func isRetryableStatus(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). It returns at most
+// retryAfterMax, and 0 for an invalid header or a date in the past.
+func readRetryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(strings.TrimSpace(text)); err == nil {
+		return time.Duration(min(max(seconds, 0), int(retryAfterMax/time.Second))) * time.Second
+	}
+	date, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(date.Sub(now), 0), retryAfterMax)
+}
+
+// host serialises the requests to a host, with pauses. Goroutines lock it in the order of their calls.
+type host struct {
+	token       chan struct{} // contains one element while the host is locked
+	nextRequest time.Time     // end of the pause; guarded by token
+	pause       time.Duration // guarded by token
+}
+
+// lockHost locks a host by name; the caller must unlock it. If ctx ends first, lockHost returns its error.
+func (c *Client) lockHost(ctx context.Context, name string) (*host, error) {
+	value, _ := c.hosts.LoadOrStore(name, &host{token: make(chan struct{}, 1)})
+	h := value.(*host)
+	select {
+	case h.token <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		<-h.token
+		return nil, err
+	}
+	return h, nil
+}
+
+// unlock begins a pause and unlocks the host.
+func (h *host) unlock(now time.Time, pause time.Duration) {
+	h.nextRequest, h.pause = now.Add(pause), pause
+	<-h.token
+}
+
+// wait returns the remaining pause, at most h.pause. Without this limit, a clock set back would lengthen the pause.
+func (h *host) wait(now time.Time) time.Duration { return min(h.nextRequest.Sub(now), h.pause) }
+
+// sleep waits for the span, or returns the error of ctx as soon as ctx ends.
+func sleep(ctx context.Context, span time.Duration) error {
+	if span <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -13,7 +13,7 @@
 //
 //	market.go, market.csv, snapshot.go           the market, its table of prices, the quotes of each source
 //	site.go, fault.go                            the server; faults of prices and documents
-//	routes.csv, routes.go, render.go, pages/     the pages of institutions and aggregators
+//	routes.csv, render.go, pages/                the pages of institutions and aggregators
 //
 // # Adding a page
 //

@@ -43,11 +43,11 @@
 // Definition.Parse reads the document of a page. The parser keeps its first failure and goes on, like a bufio.Writer.
 // After a failure it returns no observations.
 //
-//	content.go, challenge.go        the kind of document; challenge pages of bot protections
+//	content.go                      the kind of document; challenge pages of bot protections
 //	html.go                         elements and rows of tables (collectors/markup)
 //	json.go                         JSON with the digits of numbers (gjson); paths
 //	regex.go                        patterns over text
-//	sheet.go, sheet_days.go         workbooks (collectors/workbook) with a row for each day
+//	sheet.go                        workbooks (collectors/workbook) with a row for each day
 //	parse.go, parse_*.go            from locators, fields and rows to quotes; collectors/values parses their texts
 //
 // # Promises

@@ -2,6 +2,7 @@ package source
 
 import (
 	"cmp"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -250,4 +251,17 @@ func (d *Definition) references() (institutions, currencies []string) {
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+//go:embed definitions/*.json definition.schema.json
+var embedded embed.FS
+
+// Schema returns the JSON Schema of definition files, for editors. It lists every key. It does not check selectors,
+// patterns and other texts that need a parser, and it does not check keys that depend on each other.
+func Schema() []byte {
+	text, err := embedded.ReadFile("definition.schema.json")
+	if err != nil {
+		panic("source: " + err.Error()) // impossible: it is embedded
+	}
+	return text
 }

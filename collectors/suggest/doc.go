@@ -13,7 +13,7 @@
 //	noise:        a price that is another rate, such as yesterday's
 //
 //	find.go             the prices of a document, and what is clear about them
-//	html.go, json.go    a document as one stream of words and prices
+//	html.go             a document as one stream of words and prices
 //	label.go            the words that belong to a price
 //	definition.go, locator.go   the definition that reads exactly the findings
 //
