@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -13,7 +14,9 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // addressedConn is what connections in memory share: they have addresses and know no deadline.
@@ -98,4 +101,106 @@ func newBenchSystem(t testing.TB) (system *actors.System, key string) {
 	_, secret, err := system.CreateKey(token.Digest(), "bench")
 	ok(t, err)
 	return system, secret.Reveal()
+}
+
+// benchedRequests are the questions whose cost is watched.
+func benchedRequests(key string) map[string][]byte {
+	return map[string][]byte{
+		"key":          benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", bearer(key)+"\r\n"),
+		"best":         benchRequest("/v1/rates/best?currency=USD&operation=buy&limit=10", ""),
+		"full":         benchRequest("/v1/rates/best?currency=USD&operation=buy", ""),
+		"gzip":         benchRequest("/v1/rates/best?currency=USD&operation=buy", "Accept-Encoding: gzip\r\n"),
+		"rates":        benchRequest("/v1/rates?limit=100", ""),
+		"history":      benchRequest("/v1/rates/history?currency=USD", ""),
+		"currencies":   benchRequest("/v1/currencies", ""),
+		"institutions": benchRequest("/v1/institutions", ""),
+		"institution":  benchRequest("/v1/institutions/bhd", ""),
+		"convert":      benchRequest("/v1/convert?currency=USD&operation=buy&amount="+firstAmount, ""),
+	}
+}
+
+// firstAmount is what convert is first asked about; each request asks about the next one.
+const firstAmount = "1000000.00"
+
+// benchedConn is a repeatingConn that never asks about the same amount twice.
+type benchedConn struct {
+	*repeatingConn
+	amount []byte // its place in the request; empty without one
+}
+
+func newBenchedConn(request []byte, count int) *benchedConn {
+	own := bytes.Clone(request)
+	at := max(0, bytes.Index(own, []byte(firstAmount)))
+	amount := own[at:at]
+	if at > 0 {
+		amount = own[at : at+len(firstAmount)]
+	}
+	return &benchedConn{newRepeatingConn(own, count), amount}
+}
+
+func (c *benchedConn) Read(b []byte) (int, error) {
+	for i := len(c.amount) - 1; i >= 0; i-- {
+		if c.amount[i] == '.' {
+			continue
+		}
+		if c.amount[i]++; c.amount[i] <= '9' {
+			break
+		}
+		c.amount[i] = '0'
+	}
+	return c.repeatingConn.Read(b)
+}
+
+// newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an
+// account. Callers without it are counted by address.
+func newNodeServer(t testing.TB) (server *Server, key string) {
+	t.Helper()
+	system, key := newBenchSystem(t)
+	catalogue := engine.DefaultCatalogue()
+	for day := range 7 {
+		refresh := engine.Refresh{SourceID: "list", ObservedAt: fakeNow().Add(-time.Duration(6-day) * 24 * time.Hour)}
+		for i, institution := range catalogue.Institutions() {
+			refresh.Observations = append(refresh.Observations, engine.Observation{
+				InstitutionID: institution.ID, Currency: "USD", Buy: fmt.Sprintf("57.%02d", i), Sell: fmt.Sprintf("60.%02d", i),
+			})
+		}
+		if receipt, err := system.Observe([]engine.Refresh{refresh}); err != nil || len(receipt.Refused) > 0 {
+			t.Fatal(err, receipt.Refused)
+		}
+	}
+	return New(Config{Service: system, Admitter: system.Admitter(), Catalogue: catalogue, Clock: fakeNow, RequestID: RequestIDs(1)}), key
+}
+
+// serveConn serves a connection as one that a listener of the server accepted.
+func (s *Server) serveConn(c net.Conn) error {
+	config := s.connConfig()
+	return s.http.ServeConn(must(conn.Listen(&oneListener{conn: c}, config).Accept()))
+}
+
+// announcing is an admitter while the end of anonymous access is announced.
+type announcing struct{ account.Admitter }
+
+func (announcing) KeyPolicy() account.KeyPolicy { return keysRequiredIn(time.Hour) }
+
+// TestF4_NoAllocations: a warm question costs no allocation anywhere, connection and actors included, also while the
+// end of anonymous access is announced. Of an amount that was never seen before, the amount itself is one.
+func TestF4_NoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	server, key := newNodeServer(t)
+	most, all := map[string]float64{"convert": 1, "convert gzip": 1}, benchedRequests(key)
+	all["convert gzip"] = benchRequest("/v1/convert?currency=USD&operation=buy&amount="+firstAmount, "Accept-Encoding: gzip, br\r\n")
+	all["not modified"] = benchRequest("/v1/rates?limit=100", "If-None-Match: W/\"x\", *\r\n")
+	all["no key"] = benchRequest("/v1/rates/history?currency=USD&from=2025-11-15&to=2025-11-21", "Authorization: Basic YTpi\r\n")
+	for name, request := range all {
+		for _, admitter := range []account.Admitter{server.config.Admitter, announcing{server.config.Admitter}} {
+			server.config.Admitter = admitter
+			const requests = 1000 // over a connection, which allocates too
+			allocs := testing.AllocsPerRun(5, func() { ok(t, server.serveConn(newBenchedConn(request, requests))) })
+			if allocs >= requests*(most[name]+0.5) {
+				t.Errorf("%s allocates %v times in %d requests, want at most %v for each", name, allocs, requests, most[name])
+			}
+		}
+	}
 }

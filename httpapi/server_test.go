@@ -3,10 +3,19 @@ package httpapi
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,4 +184,241 @@ func TestHarness(t *testing.T) {
 			t.Errorf("%s: %d, want %d; Date %q; around %d", c.target, a.status, c.status, dates, around)
 		}
 	}
+}
+
+// TestO3_FirstInTime: the first request has its time, however often something of it comes. A connection that was never
+// used is closed without a word.
+func TestO3_FirstInTime(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	for name, said := range map[string]string{
+		"nothing": "", "a line": "GET /v1/currencies HTTP/1.1\r\nX-", "a body": "POST /v1/rates HTTP/1.1\r\nHost: a\r\nContent-Length: 4000\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, func(c *Config) { c.Limits.ReadTimeout = patience })
+			began := bubbleNow()
+			conn, wire := s.dial(t)
+			write(t, conn, said)
+			dripped := make(chan struct{})
+			go func() {
+				defer close(dripped)
+				for beat := time.NewTicker(patience / 30); said != ""; <-beat.C {
+					if _, err := conn.Write([]byte("x")); err != nil {
+						return
+					}
+				}
+			}()
+			if said == "" { // a browser may open a connection and never use it
+				if rest, _ := io.ReadAll(wire); len(rest) > 0 {
+					t.Errorf("a client that said nothing gets %q", rest)
+				}
+			} else if a := parseAnswer(t, wire, "GET"); a.status != http.StatusRequestTimeout || !a.closes {
+				t.Errorf("answered %d, and closes %t; want 408", a.status, a.closes)
+			}
+			if took := bubbleNow().Sub(began); took < patience || took > 2*patience {
+				t.Errorf("it took %v, want %v", took, patience)
+			}
+			conn.Close()
+			<-dripped
+		})
+	}
+}
+
+// TestO3_ShutdownAndNewcomers: at the end a client that has said nothing is closed, and one that has begun its
+// first request may end it.
+func TestO3_ShutdownAndNewcomers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	within, wire := s.dial(t)
+	write(t, within, "GET /v1/rates HTTP/1.1\r\nHos")
+	still, _ := s.dial(t)
+	eventually(t, func() bool { return series(t, s.server)["tasard_http_connections_accepted_total"] == 2 })
+	ended := make(chan error, 1)
+	go func() { ended <- s.server.Shutdown(context.WithoutCancel(t.Context())) }()
+	if n, err := still.Read(make([]byte, 1)); n > 0 || err == nil {
+		t.Error("a client that asked nothing is answered")
+	}
+	select {
+	case err := <-ended:
+		t.Fatal("the stop did not wait for a request that had begun", err)
+	default:
+	}
+	write(t, within, "t: a\r\n\r\n")
+	if a := parseAnswer(t, wire, "GET"); a.status != http.StatusOK || !a.closes {
+		t.Errorf("answered %d, and closes %t", a.status, a.closes)
+	}
+	ok(t, <-ended)
+}
+
+// certificateAuthority makes certificates for loopback, and is the pool that trusts each of them.
+type certificateAuthority struct{ pool *x509.CertPool }
+
+func newCertificateAuthority() *certificateAuthority {
+	return &certificateAuthority{x509.NewCertPool()}
+}
+
+func (a *certificateAuthority) certify(number int64) *tls.Certificate {
+	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	made := &x509.Certificate{
+		SerialNumber: big.NewInt(number), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: bubbleNow().Add(-time.Hour), NotAfter: bubbleNow().Add(time.Hour),
+	}
+	raw := must(x509.CreateCertificate(rand.Reader, made, made, key.Public(), key))
+	a.pool.AddCert(must(x509.ParseCertificate(raw)))
+	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
+}
+
+func fixedCertificate(c *tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c, nil }
+}
+
+func serveTLS(t *testing.T, change func(*Config)) (*serving, *certificateAuthority) {
+	t.Helper()
+	a := newCertificateAuthority()
+	one := a.certify(2)
+	return serve(t, func(c *Config) {
+		c.Certificate = fixedCertificate(one)
+		if change != nil {
+			change(c)
+		}
+	}), a
+}
+
+func (a *certificateAuthority) dial(address string, change func(*tls.Config)) (*tls.Conn, error) {
+	config := &tls.Config{RootCAs: a.pool}
+	if change != nil {
+		change(config)
+	}
+	return tls.DialWithDialer(&net.Dialer{Timeout: rawPatience}, "tcp", address, config)
+}
+
+func (s *serving) dialed(t *testing.T, a *certificateAuthority, change func(*tls.Config)) (*tls.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := a.dial(s.address, change)
+	ok(t, err)
+	t.Cleanup(func() { conn.Close() })
+	ok(t, conn.SetDeadline(networkDeadline()))
+	return conn, bufio.NewReader(conn)
+}
+
+// TestTLS_SameAnswers: every operation answers over TLS what it answers without, on one connection, with either
+// version. Plain requests do not reach the library.
+func TestTLS_SameAnswers(t *testing.T) {
+	t.Parallel()
+	s, a := serveTLS(t, nil)
+	s.server.http.Handler = func(*fasthttp.RequestCtx) { t.Error("the library reads a plain request") }
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		conn, wire := s.dialed(t, a, func(c *tls.Config) { c.MaxVersion = version })
+		for operation, target := range goldenTargets() {
+			for range 3 {
+				got, want := askOn(t, conn, wire, target), s.get(t, target)
+				if got.status != want.status || string(got.body) != string(want.body) {
+					t.Errorf("%s: %d, %d bytes; want %d, %d bytes", operation, got.status, len(got.body), want.status, len(want.body))
+				}
+			}
+		}
+		if state := conn.ConnectionState(); state.Version != version || state.NegotiatedProtocol == "h2" {
+			t.Errorf("version %x, protocol %q", state.Version, state.NegotiatedProtocol)
+		}
+	}
+}
+
+// TestTLS_Refused: old versions, other protocols and plain clients get an error that they can read; silent clients
+// are let go.
+func TestTLS_Refused(t *testing.T) {
+	t.Parallel()
+	s, a := serveTLS(t, func(c *Config) { c.Limits = Limits{ReadTimeout: 200 * time.Millisecond} })
+	for want, change := range map[string]func(*tls.Config){
+		"protocol version":        func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 },
+		"no application protocol": func(c *tls.Config) { c.NextProtos = []string{"h2"} },
+	} {
+		if _, err := a.dial(s.address, change); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	conn, wire := s.dial(t)
+	got := askOn(t, conn, wire, "/v1/currencies")
+	if got.code(t) != "400 malformed_request" || !got.closes || strings.Contains(string(got.body), "USD") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if rest, _ := io.ReadAll(wire); len(rest) > 0 {
+		t.Errorf("more: %q", rest)
+	}
+	var silent []net.Conn
+	for _, said := range []string{"", "\x16\x03\x01\x02\x00\x01", "\x16\x03\x01\x00\x04\x01\x00\x00"} {
+		conn, _ := s.dial(t)
+		_, _ = io.WriteString(conn, said) // on a busy machine it may be let go already
+		silent = append(silent, conn)
+	}
+	for _, conn := range silent {
+		if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(rest), "HTTP") {
+			t.Errorf("%q, %v", rest, err)
+		}
+	}
+	good, wire := s.dialed(t, a, nil)
+	if a := askOn(t, good, wire, "/v1/currencies"); a.status != http.StatusOK {
+		t.Errorf("a good client is answered %d afterwards", a.status)
+	}
+}
+
+// TestTLS_AnswersBehindADeadline: the deadline of an answer that was written long ago ends no later one half-way.
+func TestTLS_AnswersBehindADeadline(t *testing.T) {
+	t.Parallel()
+	s, a := serveTLS(t, func(c *Config) { c.Limits = Limits{WriteTimeout: 100 * time.Millisecond} })
+	conn, wire := s.dialed(t, a, nil)
+	for range 3 {
+		if a := askOn(t, conn, wire, "/v1/currencies"); a.status != http.StatusOK {
+			t.Fatalf("status %d", a.status)
+		}
+		bubbleSleep(150 * time.Millisecond) // the deadline is one of the kernel's sockets: real time
+	}
+}
+
+// TestTLS_NewCertificate: a certificate that changes is that of the next connection; one that is open goes on.
+func TestTLS_NewCertificate(t *testing.T) {
+	t.Parallel()
+	var present atomic.Pointer[tls.Certificate]
+	s, a := serveTLS(t, func(c *Config) {
+		c.Certificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return present.Load(), nil }
+	})
+	present.Store(a.certify(7))
+	first, wire := s.dialed(t, a, nil)
+	present.Store(a.certify(8))
+	second, _ := s.dialed(t, a, nil)
+	for number, conn := range map[int64]*tls.Conn{7: first, 8: second} {
+		if got := conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(); got != number {
+			t.Errorf("certificate %d, want %d", got, number)
+		}
+	}
+	if a := askOn(t, first, wire, "/v1/currencies"); a.status != http.StatusOK {
+		t.Errorf("status %d on the first connection", a.status)
+	}
+}
+
+// TestTLS_ShutdownSendsCloseNotify: an idle connection ends with TLS's alert for it, so that its client knows that
+// nothing is missing.
+func TestTLS_ShutdownSendsCloseNotify(t *testing.T) {
+	t.Parallel()
+	s, a := serveTLS(t, nil)
+	plain, _ := s.dial(t)
+	below := &countedReads{Conn: plain}
+	conn := tls.Client(below, &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1"})
+	wire := bufio.NewReader(conn)
+	askOn(t, conn, wire, "/v1/currencies")
+	before := below.bytes
+	s.stop(t)
+	if rest, err := io.ReadAll(wire); err != nil || len(rest) > 0 || below.bytes == before {
+		t.Errorf("%q, %v, %d bytes of TLS", rest, err, below.bytes-before)
+	}
+}
+
+type countedReads struct {
+	net.Conn
+	bytes int
+}
+
+func (c *countedReads) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes += n
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
 )
 
 // cutConn is a connection in memory whose bytes come in pieces: the given ones, then pieces of random lengths.
@@ -150,3 +152,42 @@ func TestO3_OneTimeoutForAClientThatDoesNotRead(t *testing.T) {
 		t.Errorf("the second write: %v, %d writes reach the network, want 1", err, stuck.writes)
 	}
 }
+
+// TestMain wants every goroutine ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func logTo(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// rawConn is a connection in memory: it hands out in at once, then EOF.
+type rawConn struct {
+	net.Conn
+	in []byte
+}
+
+func (c *rawConn) Read(p []byte) (int, error) {
+	if len(c.in) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.in)
+	c.in = c.in[n:]
+	return n, nil
+}
+
+func (c *rawConn) Close() error         { return nil }
+func (c *rawConn) RemoteAddr() net.Addr { return &net.TCPAddr{} }

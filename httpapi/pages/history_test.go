@@ -1,13 +1,18 @@
 package pages
 
 import (
+	"maps"
 	"math"
 	"math/big"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -152,4 +157,111 @@ func TestAmountAt_Pesos(t *testing.T) {
 			t.Errorf("RD$ %s: %s, want %s", pesos, amountAt(q, &engine.Rate{Sell: MustDecimal(t, "58.60")}), want)
 		}
 	}
+}
+
+// Noon is 12:00 of a Saturday in Santo Domingo.
+func Noon() time.Time { return time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC) }
+
+func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
+	l := newLimiter(PerMinuteDefault)
+	now := Noon()
+	me := netip.MustParseAddr("192.0.2.1")
+	for i := range limitBurst {
+		if _, ok := l.admit(me, now); !ok {
+			t.Fatalf("request %d is refused", i+1)
+		}
+	}
+	wait, ok := l.admit(me, now)
+	if ok || wait != time.Minute/PerMinuteDefault {
+		t.Errorf("beyond the burst: admitted %v, wait %v", ok, wait)
+	}
+	if _, ok := l.admit(me, now.Add(wait)); !ok {
+		t.Error("the wait was not enough")
+	}
+	admitted := 0
+	for second := range 600 { // 20 requests a second for ten minutes
+		for range 20 {
+			if _, ok := l.admit(me, now.Add(time.Hour+time.Duration(second)*time.Second)); ok {
+				admitted++
+			}
+		}
+	}
+	if want := limitBurst + 599*PerMinuteDefault/60; admitted != want {
+		t.Errorf("%d in ten minutes, want %d", admitted, want)
+	}
+}
+
+func TestLimiter_SixByNetwork(t *testing.T) {
+	l := newLimiter(60)
+	now := Noon()
+	spend := func(text string) (admitted int) {
+		for range 100 {
+			if _, ok := l.admit(netip.MustParseAddr(text), now); ok {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	for _, tt := range []struct {
+		address string
+		want    int
+	}{
+		{"2001:db8:0:1::1", 60}, {"2001:db8:0:1:ffff::2", 0}, {"2001:db8:0:2::1", 60}, {"192.0.2.7", 60}, {"::ffff:192.0.2.7", 0}, {"::c000:207", 60},
+	} {
+		if got := spend(tt.address); got != tt.want {
+			t.Errorf("%s: %d admitted, want %d", tt.address, got, tt.want)
+		}
+	}
+}
+
+// TestWords_Both checks that every text exists in both languages, takes the same values and is used, and that every
+// key has a text.
+func TestWords_Both(t *testing.T) {
+	verbs, asked := regexp.MustCompile(`%[a-z]`), regexp.MustCompile(`\.(?:T|Str|Count)\("([a-zA-Z0-9.]+)"`)
+	quoted, frame := regexp.MustCompile(`"([a-z]+(?:\.[a-zA-Z0-9.]*)?)"`), sourceOf(t, ".")
+	for folder, code := range map[string]string{"public": frame, "account/files": sourceOf(t, "account"), "docs/files": sourceOf(t, "docs")} {
+		all := ReadTexts(os.DirFS(folder)).words
+		for _, found := range asked.FindAllStringSubmatch(code, -1) {
+			if key := found[1]; all[Spanish][key] == "" && all[Spanish][key+".one"] == "" && !strings.HasSuffix(key, ".") {
+				t.Errorf("%s: no text has the key %s", folder, key)
+			}
+		}
+		used := quoted.FindAllStringSubmatch(code+frame, -1) // keys that are built, up to their last dot
+		keys := maps.Clone(all[Spanish])
+		maps.Copy(keys, all[English])
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			es, en := all[Spanish][key], all[English][key]
+			if strings.HasPrefix(key, "currency.") && en != "" {
+				continue
+			}
+			if es == "" || en == "" {
+				t.Errorf("%s: the text %s is missing in a language", folder, key)
+			}
+			if !slices.Equal(verbs.FindAllString(es, -1), verbs.FindAllString(en, -1)) {
+				t.Errorf("%s: %s takes other values in Spanish (%q) than in English (%q)", folder, key, es, en)
+			}
+			if !slices.ContainsFunc(used, func(found []string) bool { return strings.HasPrefix(key, found[1]) }) {
+				t.Errorf("%s: nothing uses %s", folder, key)
+			}
+		}
+	}
+}
+
+func sourceOf(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(folder, err)
+	}
+	var code strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(file, "_test.go") {
+			code.Write(text)
+		}
+	}
+	return code.String()
 }

@@ -4,16 +4,26 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"flag"
+	"fmt"
+	"image/png"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"golang.org/x/net/html"
+
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/data"
 	"github.com/tasard/tasard/httpapi/pages"
 )
 
@@ -211,6 +221,306 @@ func TestPages_SlashAtTheEnd(t *testing.T) {
 	for path, want := range map[string]string{"/en/": "/en", "/docs/": "/docs", "/nothing/": "", "/%5Cevil.example/": "", "//evil.example/": ""} {
 		if got := get(t, h, path).Header().Get("Location"); got != want {
 			t.Errorf("%s leads to %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestShare_Picture decodes the picture of the best rates. It is drawn once a minute, and only with a public URL.
+func TestShare_Picture(t *testing.T) {
+	w := newFakeService(t)
+	config := w.config()
+	h := serve(config)
+	first := get(t, h, "/share/usd.png")
+	picture, err := png.Decode(bytes.NewReader(first.Body.Bytes()))
+	if err != nil || picture.Bounds().Dx() != 1200 || picture.Bounds().Dy() != 630 || first.Header().Get("Content-Type") != "image/png" {
+		t.Fatalf("%v, %v", err, first.Header())
+	}
+	dark := 0 // pixels of the large numbers
+	for x := range 1200 {
+		for y := 230; y < 350; y++ {
+			if r, _, _, _ := picture.At(x, y).RGBA(); r < 0x4000 {
+				dark++
+			}
+		}
+	}
+	if dark < 5000 {
+		t.Errorf("the numbers have %d pixels", dark)
+	}
+	asked := w.queries.Load()
+	w.book("USD").SourceQuotes[1].Sell = pages.MustDecimal(t, "59.05")
+	w.now = w.now.Add(59 * time.Second)
+	if again := get(t, h, "/share/usd.png"); !bytes.Equal(again.Body.Bytes(), first.Body.Bytes()) || w.queries.Load() != asked {
+		t.Error("it was drawn again within the minute")
+	}
+	w.now = w.now.Add(time.Second)
+	if again := get(t, h, "/share/usd.png"); bytes.Equal(again.Body.Bytes(), first.Body.Bytes()) {
+		t.Error("it is older than a minute")
+	}
+	w.err = &engine.Error{Code: engine.CodeDataUnavailable}
+	config.PublicURL = ""
+	private := serve(config)
+	for path, want := range map[string]int{"/en/share/eur.png": 200, "/share/usd": 404, "/share/zzz.png": 404, "/embed/eur": 200, "/embed/zzz": 404} {
+		if got := get(t, h, path).Code; got != want {
+			t.Errorf("%s without data: %d, want %d", path, got, want)
+		}
+	}
+	if got := get(t, private, "/share/usd.png").Code; got != http.StatusNotFound {
+		t.Errorf("without a public URL: %d", got)
+	}
+}
+
+// TestShare_NextCollection: without rates the page says when sources are read next, and which failed.
+func TestShare_NextCollection(t *testing.T) {
+	w := newFakeService(t)
+	w.err = &engine.Error{Code: engine.CodeDataUnavailable, RetryAfter: time.Second}
+	config := w.config()
+	var next time.Time
+	config.Collection = func() (time.Time, []string) { return next, []string{"colon-web"} }
+	h := serve(config)
+	for _, c := range []struct {
+		next time.Time
+		want string
+	}{
+		{w.now.Add(time.Hour), "La próxima consulta es a las 1:00\u00a0p.\u00a0m.<"},
+		{w.now.Add(24 * time.Hour), "La próxima consulta es el 22 nov a las 12:00\u00a0p.\u00a0m.<"},
+	} {
+		next, w.now = c.next, w.now.Add(time.Second)
+		mustContain(t, get(t, h, "/").Body.String(), c.want, "No se pudieron leer:</p><ul><li>Sitio web de Banco Colón</li>")
+	}
+}
+
+func nodes(t testing.TB, text string) []*html.Node {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*html.Node
+	for node := range root.Descendants() {
+		if node.Type == html.ElementNode {
+			all = append(all, node)
+		}
+	}
+	return all
+}
+
+func attribute(node *html.Node, key string) (string, bool) {
+	for _, a := range node.Attr {
+		if a.Key == key {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+// problemsOf checks the HTML of a page. That nothing is loaded from other sites is ensured by its policy; labels, names
+// and roles are checked in a browser (make pages-test).
+func problemsOf(all []*html.Node, language string) []string {
+	var problems []string
+	report := func(what ...string) { problems = append(problems, strings.Join(what, " ")) }
+	count, ids := map[string]int{}, map[string]bool{}
+	for _, node := range all {
+		count[node.Data]++
+		if id, ok := attribute(node, "id"); ok {
+			if ids[id] {
+				report("the id", id, "stands twice")
+			}
+			ids[id] = true
+		}
+		if source, _ := attribute(node, "src"); node.Data == "script" && (source == "" || node.FirstChild != nil) {
+			report("an inline script")
+		}
+		for _, a := range node.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
+				report(node.Data, "has the inline attribute", a.Key)
+			}
+			if strings.Contains(a.Val, "ZgotmplZ") || strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
+				report(node.Data, "has a dangerous", a.Key, a.Val)
+			}
+		}
+	}
+	for element, want := range map[string]int{"h1": 1, "main": 1, "title": 1, "style": 0, "iframe": 0, "header": 1, "footer": 1} {
+		if count[element] != want && !(want == 1 && count["base"] == 1 && (element == "header" || element == "footer")) { // a card has no frame
+			report("there are not as many as there should be of", element)
+		}
+	}
+	if got, _ := attribute(all[0], "lang"); got != language {
+		report("the language is", got)
+	}
+	return problems
+}
+
+// mustBeValid checks an answer if it is a page.
+func mustBeValid(t *testing.T, path string, answer *httptest.ResponseRecorder) {
+	t.Helper()
+	if !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
+		return
+	}
+	language := "es"
+	if strings.HasPrefix(path, "/en") {
+		language = "en"
+	}
+	for _, problem := range problemsOf(nodes(t, answer.Body.String()), language) {
+		t.Errorf("%s: %s", path, problem)
+	}
+}
+
+// TestPages_ControlValid checks that broken pages are found.
+func TestPages_ControlValid(t *testing.T) {
+	bad := nodes(t, `<html lang="xx"><body onload="x"><h1>a</h1><h1>b</h1><p id="i"></p><p id="i" style="x"></p><script>1</script><a href="javascript:x"></a>`)
+	got := strings.Join(problemsOf(bad, "es"), "\n")
+	mustContain(t, got, "inline attribute onload", "inline attribute style", "id i stands twice", "of h1", "language is xx", "an inline script", "dangerous href")
+}
+
+// TestPages_LinksLead checks that internal links and their fragments exist, in the same language.
+func TestPages_LinksLead(t *testing.T) {
+	w := newFakeService(t)
+	mux := http.NewServeMux()
+	pages.New(w.config()).Register(mux)
+	data.Register(mux, data.Config{
+		Service: w, Catalogue: w.catalogue, Clock: func() time.Time { return w.now }, Admit: func(*http.Request) (time.Duration, bool) { return 0, true },
+	})
+	h := http.Handler(mux)
+	ids := map[string]map[string]bool{}
+	queue, seen := []string{"/", "/en"}, map[string]bool{}
+	for len(queue) > 0 && len(seen) < 500 {
+		at := queue[0]
+		queue = queue[1:]
+		if seen[at] {
+			continue
+		}
+		seen[at], w.now = true, w.now.Add(time.Second) // because of the limits
+		answer := get(t, h, at)
+		if answer.Code != http.StatusOK {
+			t.Errorf("%s: %d", at, answer.Code)
+			continue
+		}
+		if !strings.HasPrefix(answer.Header().Get("Content-Type"), "text/html") {
+			continue
+		}
+		mustBeValid(t, at, answer)
+		ids[at] = map[string]bool{}
+		all := nodes(t, answer.Body.String())
+		for _, node := range all {
+			id, _ := attribute(node, "id")
+			ids[at][id] = true
+		}
+		for _, node := range all {
+			target, _ := attribute(node, "href")
+			to, err := url.Parse(target)
+			if err != nil {
+				t.Errorf("%s: %q: %v", at, target, err)
+				continue
+			}
+			if node.Data != "a" || to.Host != "" || strings.Contains(to.Path, "/docs") || strings.Contains(to.Path, "/account") {
+				continue
+			}
+			_, other := attribute(node, "hreflang")
+			if english := strings.HasPrefix(to.Path, "/en"); to.Path != "" && !strings.HasPrefix(to.Path, "/data/") && !strings.HasPrefix(to.Path, "/feeds/") && english != strings.HasPrefix(at, "/en") && !other {
+				t.Errorf("%s: %s leads to the other language", at, target)
+			}
+			fragment := to.Fragment
+			if to.Fragment = ""; to.String() == "" {
+				if !ids[at][fragment] {
+					t.Errorf("%s: nothing is called %s", at, fragment)
+				}
+				continue
+			}
+			queue = append(queue, to.String())
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("only %d pages were found: %v", len(seen), seen)
+	}
+}
+
+// updateFlag is set by make golden.
+var updateFlag = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden_Pages compares every page in both languages with its golden file and checks its HTML. Hashes of assets
+// are left out.
+func TestGolden_Pages(t *testing.T) {
+	hash := regexp.MustCompile(`\.[0-9a-f]{16}\.`)
+	w := newFakeService(t)
+	h := serve(w.config())
+	for _, path := range append(inBothLanguages(publicPaths()), "/institutions/gone", "/en/institutions/%3Cscript%3E", "/robots.txt",
+		"/embed/usd", "/en/embed/htg", "/manifest.webmanifest") {
+		name := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9,.]+`).ReplaceAllString(path, "-"), "-")
+		if name == "" {
+			name = "home"
+		}
+		t.Run(name, func(t *testing.T) {
+			answer := get(t, h, path)
+			got := fmt.Sprintf("%d\n%s\n\n%s", answer.Code, headerLines(answer.Header()), lines(hash.ReplaceAllString(answer.Body.String(), ".hash.")))
+			file := filepath.Join("testdata", "golden", name+".txt")
+			if *updateFlag {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(file); err != nil || got != string(want) {
+				t.Errorf("%s differs (%v); make golden rewrites it. It is\n%s", file, err, got)
+			}
+			mustBeValid(t, path, answer)
+		})
+	}
+}
+
+// lines breaks a page into lines between its tags.
+func lines(text string) string {
+	if !strings.HasPrefix(text, "<!doctype html>") {
+		return text
+	}
+	return strings.ReplaceAll(text, "><", ">\n<")
+}
+
+func headerLines(header map[string][]string) string {
+	var all []string
+	for name, values := range header {
+		if name == "Etag" {
+			values = []string{`W/"tag"`}
+		}
+		all = append(all, name+": "+strings.Join(values, ", "))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// get sends a GET with headers in pairs.
+func get(t testing.TB, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+	r.RemoteAddr = "192.0.2.1:0"
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Address" {
+			r.RemoteAddr = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func mustContain(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+// TestExternal: only addresses of the web become links; all are escaped.
+func TestExternal(t *testing.T) {
+	for address, want := range map[string]string{
+		"javascript:alert(1)": "a&lt;b", "": "a&lt;b",
+		`https://a.example/?a=1&b="`: `<a href="https://a.example/?a=1&amp;b=&#34;" rel="noopener nofollow external">a&lt;b</a>`,
+	} {
+		var text strings.Builder
+		if err := pages.External(address, "a<b").Render(&text); err != nil || text.String() != want {
+			t.Errorf("%q: %s, %v", address, text.String(), err)
 		}
 	}
 }
