@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"crypto/sha256"
+	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
+	"github.com/tasard/tasard/httpapi/internal/fields"
+	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -136,4 +141,135 @@ func institutionBody(detail *engine.InstitutionDetail) rendered.Encoded {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
 	body = appendRates(encode.Name(body, "rates"), detail.Rates)
 	return rendered.Encoded{Body: append(body, `}}`...), GeneratedAt: rendered.NoGeneratedAt}
+}
+
+// conversionTemplate is the body of a response of /v1/convert without the amounts. appendBody inserts the amounts: it
+// copies text, and multiplies once for each rate.
+type conversionTemplate struct {
+	tag         []byte // ETag of text, without the value of generatedAt
+	text        []byte // the body without the amounts
+	items       []amountOffsets
+	generatedAt int                                           // offset in text of the value of generatedAt, the time of the response
+	packed      [packedSlots]atomic.Pointer[packedConversion] // a hash table by holes
+}
+
+// packedSlots is the maximum number of cached packedConversions of a template. It is a power of two.
+const packedSlots = 16
+
+// packedConversion is a template compressed for amounts that have certain lengths.
+type packedConversion struct {
+	holes   []rendered.Span       // where the amounts and generatedAt are in the body
+	spliced *rendered.SplicedGzip // the body compressed without them
+}
+
+// appendPacked appends the compressed body to dst. body and holes are results of appendBody.
+func (t *conversionTemplate) appendPacked(dst, body []byte, holes []rendered.Span) []byte {
+	hash := 0
+	for _, hole := range holes {
+		hash = hash*31 + hole.End
+	}
+	slot := &t.packed[hash&(packedSlots-1)]
+	p := slot.Load()
+	if p == nil || !slices.Equal(p.holes, holes) {
+		p = &packedConversion{slices.Clone(holes), rendered.NewSplicedGzip(body, holes)}
+		slot.Store(p)
+	}
+	return p.spliced.Append(dst, body, holes)
+}
+
+// amountOffsets are the offsets in conversionTemplate.text at which the two amounts of one item are inserted.
+type amountOffsets struct{ foreignAmount, amountDOP int }
+
+func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
+	t := &conversionTemplate{items: make([]amountOffsets, 0, len(page.Items))}
+	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
+	for _, rate := range page.Items {
+		var offsets amountOffsets
+		text = append(encode.Comma(text), '{')
+		text = encode.Rate(encode.Name(text, "quote"), rate)
+		text = encode.Field(text, "operation", string(q.Operation))
+		text = append(encode.Name(text, "foreignAmount"), '"')
+		offsets.foreignAmount = len(text)
+		text = append(text, '"')
+		text = encode.Field(text, "currency", rate.Currency)
+		text = append(encode.Name(text, "amountDop"), '"')
+		offsets.amountDOP = len(text)
+		text = append(text, '"')
+		text = encode.Field(text, "rate", rate.Side(q.Operation).String())
+		text = encode.Bool(text, "feesIncluded", false)
+		text = encode.Field(text, "feeNotice", feeNotice)
+		text = append(text, '}')
+		t.items = append(t.items, offsets)
+	}
+	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.Text)
+	t.text = append(text, '}')
+	t.tag = rendered.Encoded{Body: t.text, GeneratedAt: t.generatedAt}.ETag()
+	return t
+}
+
+// appendBody appends the body for the amount of q and the time now. items must be the rates of the template. It also
+// appends the positions of the inserted texts in dst to holes.
+func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime, holes *[]rendered.Span) []byte {
+	copied := 0 // number of bytes of t.text that are in dst
+	for i, offsets := range t.items {
+		dst = append(dst, t.text[copied:offsets.foreignAmount]...)
+		start := len(dst)
+		dst = append(dst, q.Amount.String()...)
+		dst = append(dst, t.text[offsets.foreignAmount:offsets.amountDOP]...)
+		conversion := engine.Conversion{Quote: items[i], Operation: q.Operation, Amount: q.Amount}
+		dst = conversion.AppendAmountDOP(dst)
+		copied = offsets.amountDOP
+		*holes = append(*holes, rendered.Span{Start: start, End: len(dst)})
+	}
+	dst = append(dst, t.text[copied:t.generatedAt]...)
+	*holes = append(*holes, rendered.Span{Start: len(dst), End: len(dst) + len(now.Text)})
+	dst = append(dst, now.Text[:]...)
+	return append(dst, t.text[t.generatedAt+len(now.Text):]...)
+}
+
+// appendETag appends the ETag of the body for an amount: a digest of the template's ETag and the amount.
+func (t *conversionTemplate) appendETag(dst []byte, amount engine.Amount) []byte {
+	var room [64]byte
+	digest := sha256.Sum256(append(append(room[:0], t.tag...), amount.String()...))
+	return fields.AppendETag(dst, digest[:])
+}
+
+// operationIndex returns the index of an operation (buy or sell) in pageMemo.conversions.
+func operationIndex(operation engine.Operation) int {
+	if operation == engine.Buy {
+		return 0
+	}
+	return 1
+}
+
+// rateBytesGuess is the approximate length of a rate as JSON.
+const rateBytesGuess = 720
+
+// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Requests for several API paths can share
+// a page; only the body of /v1/rates/best depends on the parameter operation (buy or sell).
+type pageMemo struct {
+	renderings  [formCount]atomic.Pointer[rendered.Body]
+	conversions [operationCount]atomic.Pointer[conversionTemplate]
+}
+
+// bodyForm is an index of pageMemo.renderings.
+type bodyForm uint8
+
+const (
+	formList bodyForm = iota // for all paths except /v1/rates/best
+	formBestBuy
+	formBestSell
+	formCount
+)
+
+// operationCount is the number of values of engine.Operation: buy and sell.
+const operationCount = 2
+
+// memoOf returns the pageMemo of a page. The first call creates it.
+func memoOf(kept *atomic.Value) *pageMemo {
+	if m, ok := kept.Load().(*pageMemo); ok {
+		return m
+	}
+	kept.CompareAndSwap(nil, new(pageMemo))
+	return kept.Load().(*pageMemo)
 }

@@ -25,7 +25,7 @@
 //	responder.go      writes heads, errors, times and request ids; head.go has the constant header lines and
 //	                  Cache-Control; internal/rendered computes ETags and compresses
 //
-// Account operations (account.go, account_body.go) are never charged, cached or compressed. Web pages of other sites
+// Account operations (account.go) are never charged, cached or compressed. Web pages of other sites
 // can neither send such requests nor read the responses. Config.Site answers all paths outside the API.
 //
 // # Promises
@@ -50,7 +50,7 @@
 //
 //	a parameter            its row and grammar in internal/params
 //	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
-//	an account operation   a row in account.go, its fields in account_body.go, a method of accountAPI
+//	an account operation   a row in account.go, its fields in the body there, a method of accountAPI
 //	an error code          its status in internal/encode
 //	a header               head.go; then run "go test -run Golden -update" and read the diff
 //	a test                 Harness in server.go: Date from the clock, planted errors

@@ -25,10 +25,9 @@
 //
 // # Where to start reading
 //
-//	account.go      Config and routes
-//	context.go      form and cookies of a request
-//	login.go        sign-in
-//	keys.go         keys and usage
-//	form_errors.go  errors of forms
-//	files           texts, style and script
+//	account.go  Config and routes
+//	context.go  forms and cookies of a request, and errors of forms
+//	login.go    sign-in
+//	keys.go     keys and usage
+//	files       texts, style and script
 package account
