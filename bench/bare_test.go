@@ -16,15 +16,11 @@ import (
 func settingsIn(t *testing.T, folder, function string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(folder + "/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	settings := map[string]string{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		maker := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(string(text))
 		for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s`).FindAllStringSubmatch(maker, -1) {
 			settings[found[1]] = "set"
@@ -63,9 +59,7 @@ func TestBare_HasTheNodesSettings(t *testing.T) {
 // TestBare_AllocatesNothing: a baseline that makes garbage would flatter the node.
 func TestBare_AllocatesNothing(t *testing.T) {
 	handler, err := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var ctx fasthttp.RequestCtx
 	handler(&ctx)
 	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 200 || got != "{}" {

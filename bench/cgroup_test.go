@@ -63,9 +63,7 @@ func newCgroup(t *testing.T, memory int) cgroup {
 func newController(t *testing.T, controller string, limits map[string]int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(cgroupRoot, controller, fmt.Sprintf("tasard-%d-%d", os.Getpid(), time.Now().UnixNano()))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() {
 		for range 100 { // the kernel removes an ended process after a while
 			if err := os.Remove(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -85,9 +83,7 @@ func newController(t *testing.T, controller string, limits map[string]int) (dir 
 func kernelNumber(t *testing.T, file, line string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, rest, _ := strings.Cut("\n"+string(text), "\n"+line)
 	value, err := strconv.Atoi(strings.Fields(rest + " -")[0])
 	if err != nil {

@@ -34,9 +34,7 @@ func newGrowingMarket(b *testing.B, dir string, institutions, currencies int) *g
 	}
 	catalogue, err := engine.DefaultCatalogue().Extend(strings.NewReader(
 		fmt.Sprintf(`{"institutions": [%s], "currencies": [%s]}`, strings.Join(banks, ","), strings.Join(codes, ","))), "more")
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	m := &growingMarket{institutions: institutions, currencies: currencies}
 	config := actors.Config{Dir: dir, Clock: time.Now, Catalogue: catalogue}
 	config.QuotaPolicy.DefaultQuota = account.Quota{Day: 100_000_000, Minute: 100_000}
@@ -118,9 +116,7 @@ func (m *growingMarket) rank(b *testing.B) {
 func BenchmarkAdmitAndRank(b *testing.B) {
 	const accounts = 2000 // of one goroutine
 	f, err := newFixture(b.TempDir(), accounts*runtime.GOMAXPROCS(0))
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	m := newGrowingMarket(b, f.dir, 44, 8)
 	var goroutines atomic.Int64
 	b.ResetTimer()

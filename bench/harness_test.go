@@ -49,16 +49,20 @@ func buildNode(t *testing.T, file string, changes ...string) string {
 	return path
 }
 
-func writeFile(t *testing.T, path string, text []byte) {
+// noError ends a test at an error.
+func noError(t testing.TB, err error) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	noError(t, os.WriteFile(path, text, 0o600))
+}
+
 func writeProgram(t *testing.T, path, script string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(script), 0o700))
 }

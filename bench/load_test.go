@@ -39,9 +39,7 @@ func TestLoad_Counts(t *testing.T) {
 		for _, fresh := range []bool{false, true} {
 			g := newTestLoad(server.Addr().String(), 4, rate)
 			g.Reconnects = fresh
-			if err := g.run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, g.run(t.Context()))
 			ok, closed := g.Statuses[200], g.Statuses[429]
 			if g.Responses == 0 || g.Lost != 0 || ok+closed != g.Responses || g.Latency.TotalCount() != int64(ok) || fresh != (closed == 0) || g.Sent != g.Responses {
 				t.Errorf("rate %v, fresh %v: %+v", rate, fresh, g.results)
@@ -86,9 +84,7 @@ func TestLoad_NoCoordinatedOmission(t *testing.T) {
 		})
 		g := newTestLoad(server.Addr().String(), 1, tt.rate)
 		g.Warmup = 0
-		if err := g.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, g.run(t.Context()))
 		late := 0
 		for _, bar := range g.Latency.Distribution() {
 			if bar.From > int64(stop)/2 {
@@ -119,9 +115,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 			close(gate)
 		})
 		g.OnMeasure = func() error { open(); return nil }
-		if err := g.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, g.run(t.Context()))
 		if early := g.Requests.(*fixedRequest).count - g.Sent; early < 4 || rate == 0 && early != 4 {
 			t.Errorf("rate %v: %d requests are not counted, want those of 4 connections", rate, early)
 		}
@@ -138,9 +132,7 @@ func TestLoad_Ends(t *testing.T) {
 	good := serve(t, answering(plainReply)).Addr().String()
 	hangsUp := serve(t, func(conn net.Conn) { readRequest(conn, make([]byte, 1024)) }).Addr().String()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	gone.Close()
 	for name, tt := range map[string]struct {
 		address string
@@ -263,9 +255,7 @@ func (r *fixedRequest) Next(dst []byte, _ *rand.Rand) []byte {
 func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for {

@@ -28,9 +28,7 @@ func TestNode(t *testing.T) {
 		t.Fatalf("want 5 keys, found %+v: %v", f, err)
 	}
 	node, err := startNode(t.Context(), program, f, anyCore)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
 	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
 	if err := node.stop(); err != nil {
@@ -62,23 +60,17 @@ func checkGoals(t *testing.T, program string) {
 // answers.
 func checkNode(t *testing.T, node *server, f *fixture) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for path, want := range map[string]int{ // number of rates or days
 		bestPath: 10, fullPath: 40, "/v1/rates/history?currency=EUR&institution=bhd": 7,
 	} {
 		raw, response, err := node.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if got := bytes.Count(response.Body(), []byte(`"expiresAt"`)) + bytes.Count(response.Body(), []byte(`"date"`)); got != want {
 			t.Errorf("%s: %d, want %d: %.300s", path, got, want, response.Body())
 		}
 		bare, err := startBare(t.Context(), self, filepath.Join(t.TempDir(), "response"), raw, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		bareRaw, _, err := bare.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
 		if err != nil || sortedLines(bareRaw) != sortedLines(raw) {
 			t.Errorf("%s: %v, another answer than the node's:\n%.900s\n\nthe node:\n%.900s", path, err, bareRaw, raw)
@@ -101,9 +93,7 @@ func checkAgainst(t *testing.T, node *server, f *fixture) {
 	keys, out := filepath.Join(t.TempDir(), "keys.txt"), new(bytes.Buffer)
 	writeFile(t, keys, []byte(strings.Join(f.keys, "\n")+"\n\n"))
 	args := []string{"-against", "http://" + node.address, "-keys", keys, "-mix", "all", "-rate", "200", "-measure", "200ms", "-connections", "4"}
-	if err := run(t.Context(), args, out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, run(t.Context(), args, out, io.Discard))
 	if text := out.String(); !strings.Contains(text, "40 answers") || !strings.Contains(text, "  200: 40\n") || strings.Contains(text, "lost") {
 		t.Errorf("printed\n%s", text)
 	}

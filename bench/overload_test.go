@@ -38,9 +38,7 @@ type overloaded struct {
 func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ...string) *overloaded {
 	t.Helper()
 	metrics, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := newCgroup(t, memory)
 	return &overloaded{running(t, c.wrap(t, path), f, serverCore, append([]string{"--metrics-listen", metrics}, flags...)...), c, f, metrics}
 }
@@ -49,9 +47,7 @@ func startOverloaded(t *testing.T, path string, f *fixture, memory int, flags ..
 func running(t *testing.T, program string, f *fixture, core int, flags ...string) *server {
 	t.Helper()
 	found, err := startNode(t.Context(), program, f, core, flags...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Cleanup(func() {
 		if err := found.stop(); err != nil {
 			t.Error(err)
@@ -63,9 +59,7 @@ func running(t *testing.T, program string, f *fixture, core int, flags ...string
 func smallFixture(t *testing.T, accounts int) *fixture {
 	t.Helper()
 	f, err := newFixture(t.TempDir(), accounts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return f
 }
 
@@ -76,9 +70,7 @@ func (o *overloaded) run(t *testing.T, connections int, rate float64, span time.
 		Address: o.address, Requests: newMix(benchHost, o.fixture.keys, mixes()[mixVarying]), Connections: connections, Rate: rate,
 		Measure: span, Drain: time.Minute, Subnet: 2, PerAddress: 100,
 	}
-	if err := pinToCore(loadCore, func() error { return g.run(t.Context()) }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, pinToCore(loadCore, func() error { return g.run(t.Context()) }))
 	return &g.results
 }
 

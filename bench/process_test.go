@@ -19,18 +19,14 @@ func TestStartProcess(t *testing.T) {
 	var before, after unix.CPUSet
 	runtime.LockOSThread() // the thread that starts the process
 	defer runtime.UnlockOSThread()
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.SchedGetaffinity(0, &before))
 	core := 0
 	for !before.IsSet(core) {
 		core++
 	}
 	script := "grep Cpus_allowed_list /proc/self/status; echo GOMAXPROCS $GOMAXPROCS$TASARD_DATA$GOGC$PGDATA >&2; exit 7"
 	p, err := startProcess("script", core, "/bin/sh", "-c", script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	said := fmt.Sprint(p.awaitExit(t.Context())) // with the output
 	if !strings.Contains(said, "exit status 7") || !strings.Contains(said, "\nGOMAXPROCS 1\n") || !strings.Contains(said, fmt.Sprintf("Cpus_allowed_list:\t%d\n", core)) {
 		t.Errorf("on core %d: %s", core, said)

@@ -60,9 +60,7 @@ type slowClientSet struct {
 func raiseDescriptors(t *testing.T, wanted uint64) {
 	t.Helper()
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
 	limit.Cur, limit.Max = max(limit.Cur, wanted), max(limit.Max, wanted)
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Skipf("NEEDS %d descriptors: ulimit -n: %v", wanted, err)
@@ -151,9 +149,7 @@ func hasEnded(socket int, kind slowMethod) bool {
 func TestFaultsO3_SlowClients(t *testing.T) {
 	raiseDescriptors(t, 2*slowClients)
 	f, err := newFixture(t.TempDir(), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	t.Run("node", func(t *testing.T) {
 		slow, good, peak := loadBesideSlow(t, buildNode(t, ""), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
@@ -183,30 +179,22 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 func loadBesideSlow(t *testing.T, path string, f *fixture, span time.Duration) (*slowClientSet, *results, int) {
 	t.Helper()
 	found, err := startNode(t.Context(), path, f, anyCore, "--connections-per-address", "128")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer found.kill() // slow clients may still be connected
 	address := netip.MustParseAddrPort(found.address)
 	target := &unix.SockaddrInet4{Addr: address.Addr().As4(), Port: int(address.Port())}
 	s := &slowClientSet{target: target, clients: make([]slowClient, slowClients), began: time.Now()}
 	defer s.close()
-	if err := s.openAll(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.openAll())
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() { stopped <- s.tickUntil(stop) }()
 	good := &generator{
 		Address: found.address, Requests: newMix(benchHost, nil, mixes()[mixBest]), Connections: 20, Rate: goodRate, Subnet: 2, PerAddress: 1, Measure: span,
 	}
-	if err := good.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, good.run(t.Context()))
 	peak := peakMemory(t, found)
 	close(stop)
-	if err := <-stopped; err != nil {
-		t.Fatal(err)
-	}
+	noError(t, <-stopped)
 	return s, &good.results, peak
 }
 

@@ -34,6 +34,16 @@ func leavesNothing(t *testing.T, dir string) {
 	}
 }
 
+// onlyDirectory is the directory of a demo's data, while it runs.
+func onlyDirectory(t *testing.T, temp string) string {
+	t.Helper()
+	directories, err := filepath.Glob(temp + "/*")
+	if err != nil || len(directories) != 1 {
+		t.Fatalf("while it runs the directory has %v, %v", directories, err)
+	}
+	return directories[0]
+}
+
 // TestDemo_LinesToTry does what the demo tells people to try, and opens its pages. The variable that names the
 // directory of a node does not name the demo's.
 func TestDemo_LinesToTry(t *testing.T) {
@@ -93,15 +103,12 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	p, temp := startDemo(t, "--step", "1s", "--log-format", "text", "--log-level", "info", "--break", "bhd-site=zeros", "--break", "demo-infodolar=challenge")
 	p.Await("sources are fetched over HTTP")
 	p.Await("Ctrl-C stops it.")
-	directories, err := filepath.Glob(temp + "/*")
-	if err != nil || len(directories) != 1 {
-		t.Fatalf("while it runs the directory has %v, %v", directories, err)
-	}
+	data := onlyDirectory(t, temp)
 	before := withoutMoment(p.mustGet("/v1/rates?limit=200"))
 	p.Await("the market has moved")
 	eventually(t, "the rates change", func() bool { return withoutMoment(p.mustGet("/v1/rates?limit=200")) != before })
 	p.Await("source=demo-bhd-site state=failing")
-	if failure := listedSources(t, directories[0])["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
+	if failure := listedSources(t, data)["demo-infodolar"].Health.Failure; failure == nil || failure.Kind != string(source.Blocked) {
 		t.Errorf("a challenge page is %+v", failure)
 	}
 	if rate := rateOf(t, p, "USD", "bhd"); rate == nil || rate.Buy == "0" || rate.SourceID != "demo-bhd-site" {
@@ -111,16 +118,13 @@ func TestDemo_MovesAndBreaks(t *testing.T) {
 	leavesNothing(t, temp)
 }
 
-// TestDemo_NoSourceFailsAtTheStart: nothing is broken until the caller breaks it, and the start waits for no tries.
-func TestDemo_NoSourceFailsAtTheStart(t *testing.T) {
+// TestDemo_ForLoad wants a demo to be ready for a load test: no source fails until the caller breaks it, it has no
+// quotas, takes more connections of one address than serve does, and logs none of it.
+func TestDemo_ForLoad(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t, "--step", "1h")
-	p.Await("Ctrl-C stops it.")
-	directories, err := filepath.Glob(temp + "/*")
-	if err != nil || len(directories) != 1 {
-		t.Fatalf("while it runs the directory has %v, %v", directories, err)
-	}
-	sources := listedSources(t, directories[0])
+	printed := p.Await("Ctrl-C stops it.")
+	sources := listedSources(t, onlyDirectory(t, temp))
 	for id, s := range sources {
 		if s.Disabled == "" && (s.Health == nil || s.Health.LastSuccess.IsZero()) {
 			t.Errorf("%s: %+v", id, s.Health)
@@ -129,14 +133,6 @@ func TestDemo_NoSourceFailsAtTheStart(t *testing.T) {
 	if len(sources) < 30 {
 		t.Errorf("%d sources", len(sources))
 	}
-}
-
-// TestDemo_ForLoad wants a demo to be ready for a load test: it has no quotas, takes more connections of one address
-// than serve does, and logs none of it.
-func TestDemo_ForLoad(t *testing.T) {
-	t.Parallel()
-	p, _ := startDemo(t, "--step", "1h")
-	printed := p.Await("Ctrl-C stops it.")
 	address := strings.TrimPrefix(p.URL, "http://")
 	const connections = 3 * 128 // serve allows 128
 	for range connections {
