@@ -132,20 +132,17 @@ func queryProblems(query string, metrics metricLabels) (problems []string) {
 
 // dashboard holds the parts of the file that are checked.
 type dashboard struct {
-	UID, Title string
 	Templating struct {
 		List []struct{ Name, Definition string }
 	}
 	Panels []struct {
-		ID                       int
-		Type, Title, Description string
-		GridPos                  struct{ H, W, X, Y int }
-		Targets                  []struct{ Expr string }
+		Type, Title string
+		Targets     []struct{ Expr string }
 	}
 }
 
-// TestPackaging_Dashboard wants every query of the dashboard to name existing metrics and labels, every panel to
-// have its own place, and every metric of ours to be on a panel.
+// TestPackaging_Dashboard wants every query of the dashboard to name existing metrics and labels, and every metric of
+// ours to be on a panel.
 func TestPackaging_Dashboard(t *testing.T) {
 	var board dashboard
 	if err := json.Unmarshal([]byte(readFile(t, dashboardFile)), &board); err != nil {
@@ -155,25 +152,8 @@ func TestPackaging_Dashboard(t *testing.T) {
 	for _, variable := range board.Templating.List {
 		asked += variable.Definition
 	}
-	ids, taken, rows := map[int]bool{}, map[[2]int]string{}, []string{}
 	for _, panel := range board.Panels {
-		if ids[panel.ID] || panel.Title == "" {
-			t.Errorf("panel %d %q: its id or its title is not its own", panel.ID, panel.Title)
-		}
-		ids[panel.ID] = true
-		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
-			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
-				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s lies over %s, or beyond the edge", panel.Title, other)
-				}
-				taken[[2]int{x, y}] = panel.Title
-			}
-		}
-		if panel.Type == "row" {
-			rows = append(rows, panel.Title)
-			continue
-		}
-		if len(panel.Targets) == 0 {
+		if (len(panel.Targets) == 0) != (panel.Type == "row") {
 			t.Errorf("%s asks nothing", panel.Title)
 		}
 		for _, target := range panel.Targets {
@@ -182,9 +162,6 @@ func TestPackaging_Dashboard(t *testing.T) {
 				t.Errorf("%s: %s: %s", panel.Title, problem, target.Expr)
 			}
 		}
-	}
-	if want := []string{"Now", "Traffic", "Latency", "Refusals", "Log and disk", "Rates and sources", "Accounts", "Process", "Cluster"}; !slices.Equal(rows, want) {
-		t.Errorf("rows %q, want %q", rows, want)
 	}
 	// Metrics that others express better, or that are only for alerts and occasional queries.
 	spared := []string{"log_segments", "log_first_record", "currency_fresh_until_timestamp_seconds", "snapshots", "stderr_dropped_lines_total",

@@ -54,11 +54,6 @@ var messageRules = []wordRule{
 	{why: "too long: name the thing, and the way to see the rest", pattern: `^tasard\b.{700}`},
 }
 
-// errorRules hold besides the texts in the code.
-var errorRules = []wordRule{
-	{why: "begin with what was done: open FILE, not failed to open FILE", pattern: `^(failed|unable|cannot|could not) `},
-}
-
 // find gives what a rule refuses in a text.
 func (r wordRule) find(text string) (found []string) {
 	if lower := strings.ToLower(text); r.hints != "" &&
@@ -84,18 +79,10 @@ func compiled(pattern string) *regexp.Regexp {
 
 // A passage is a text that is read as a whole: a comment, a message, a line of a document.
 type passage struct {
-	line int // where it begins
-	text string
-	kind passageKind
+	line    int // where it begins
+	text    string
+	message bool // the program prints it
 }
-
-type passageKind int
-
-const (
-	prose passageKind = iota
-	message
-	errorText
-)
 
 // TestWords holds every comment, document, help text and message against the rules above.
 func TestWords(t *testing.T) {
@@ -132,11 +119,8 @@ func passageProblems(name string, passages []passage) (problems []string) {
 			p.text = compiled("`[^`]*`").ReplaceAllString(p.text, "`x`") // code
 		}
 		rules := proseRules
-		switch p.kind {
-		case message:
+		if p.message {
 			rules = slices.Concat(messageRules, proseRules)
-		case errorText:
-			rules = slices.Concat(errorRules, proseRules)
 		}
 		for _, rule := range rules {
 			for _, found := range rule.find(p.text) {
@@ -150,11 +134,11 @@ func passageProblems(name string, passages []passage) (problems []string) {
 // goPassages are the comments and declared names of a Go file and, outside tests, its texts of two words and more.
 func goPassages(s source) (passages []passage) {
 	for _, name := range declared(s) {
-		passages = append(passages, passage{s.lineOf(name.Pos()), wordsOf(name.Name), prose})
+		passages = append(passages, passage{s.lineOf(name.Pos()), wordsOf(name.Name), false})
 	}
 	for _, group := range s.file.Comments {
 		text := strings.Join(strings.Fields(group.Text()), " ")
-		passages = append(passages, passage{s.lineOf(group.Pos()), text, prose})
+		passages = append(passages, passage{s.lineOf(group.Pos()), text, false})
 	}
 	ast.Inspect(s.file, func(node ast.Node) bool {
 		literal, ok := node.(*ast.BasicLit)
@@ -163,7 +147,7 @@ func goPassages(s source) (passages []passage) {
 		}
 		text, err := strconv.Unquote(literal.Value)
 		if err == nil && strings.Contains(strings.TrimSpace(text), " ") {
-			passages = append(passages, passage{s.lineOf(literal.Pos()), strings.Join(strings.Fields(text), " "), errorText})
+			passages = append(passages, passage{s.lineOf(literal.Pos()), strings.Join(strings.Fields(text), " "), false})
 		}
 		return true
 	})
@@ -207,11 +191,11 @@ func textPassages(name, text string) (passages []passage) {
 		if fenced = fenced != strings.HasPrefix(trimmed, "```"); isDocument && (fenced || strings.HasPrefix(line, "    ")) {
 			continue
 		}
-		switch {
-		case isGolden:
-			passages = append(passages, passage{i + 1, line, message})
-		case isDocument:
-			passages = append(passages, passage{i + 1, strings.Trim(trimmed, "#-| "), prose})
+		if isDocument {
+			line = strings.Trim(trimmed, "#-| ")
+		}
+		if isDocument || isGolden {
+			passages = append(passages, passage{i + 1, line, isGolden})
 		}
 	}
 	return passages
