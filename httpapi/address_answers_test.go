@@ -15,7 +15,7 @@ import (
 func TestS3_Node(t *testing.T) {
 	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	srv.KeyOf("luz@example.do")
+	srv.Key("luz@example.do")
 	srv.Clock.Advance(2 * time.Minute)
 	ask := func(target, email, more string) string {
 		t.Helper()

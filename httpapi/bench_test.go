@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -22,8 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -39,40 +36,6 @@ func (addressedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 func (addressedConn) SetDeadline(time.Time) error      { return nil }
 func (addressedConn) SetReadDeadline(time.Time) error  { return nil }
 func (addressedConn) SetWriteDeadline(time.Time) error { return nil }
-
-// repeatingConn is a client in memory: it hands out the same request count times, one for each Read, and drops the
-// answers.
-type repeatingConn struct {
-	addressedConn
-	request []byte
-	count   int
-	written int
-	remote  net.Addr
-}
-
-func newRepeatingConn(request []byte, count int) *repeatingConn {
-	return &repeatingConn{request: request, count: count, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
-}
-
-func (c *repeatingConn) RemoteAddr() net.Addr { return c.remote }
-
-func (c *repeatingConn) Read(b []byte) (int, error) {
-	if c.count == 0 {
-		return 0, io.EOF
-	}
-	c.count--
-	return copy(b, c.request), nil
-}
-
-func (c *repeatingConn) Write(b []byte) (int, error) {
-	c.written += len(b)
-	return len(b), nil
-}
-
-func readRequest(t testing.TB, ctx *fasthttp.RequestCtx, request []byte) {
-	t.Helper()
-	ok(t, ctx.Request.Header.Read(bufio.NewReader(bytes.NewReader(request))))
-}
 
 func benchRequest(target string, lines string) []byte {
 	return []byte("GET " + target + " HTTP/1.1\r\nHost: api.example.do\r\nUser-Agent: client/1.0\r\nAccept: */*\r\n" + lines + "\r\n")
@@ -133,10 +96,13 @@ func benchedRequests(key string) map[string][]byte {
 // firstAmount is what convert is first asked about; each request asks about the next one.
 const firstAmount = "1000000.00"
 
-// benchedConn is a repeatingConn that never asks about the same amount twice.
+// benchedConn is a client in memory: it hands out the same request count times, one for each Read, and drops the
+// answers. It never asks about the same amount twice.
 type benchedConn struct {
-	*repeatingConn
-	amount []byte // its place in the request; empty without one
+	addressedConn
+	request, amount []byte // amount: its place in the request; empty without one
+	count           int
+	remote          net.Addr
 }
 
 func newBenchedConn(request []byte, count int) *benchedConn {
@@ -146,8 +112,12 @@ func newBenchedConn(request []byte, count int) *benchedConn {
 	if at > 0 {
 		amount = own[at : at+len(firstAmount)]
 	}
-	return &benchedConn{newRepeatingConn(own, count), amount}
+	return &benchedConn{request: own, amount: amount, count: count, remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 40000}}
 }
+
+func (c *benchedConn) RemoteAddr() net.Addr { return c.remote }
+
+func (*benchedConn) Write(b []byte) (int, error) { return len(b), nil }
 
 func (c *benchedConn) Read(b []byte) (int, error) {
 	for i := len(c.amount) - 1; i >= 0; i-- {
@@ -159,7 +129,10 @@ func (c *benchedConn) Read(b []byte) (int, error) {
 		}
 		c.amount[i] = '0'
 	}
-	return c.repeatingConn.Read(b)
+	if c.count--; c.count < 0 {
+		return 0, io.EOF
+	}
+	return copy(b, c.request), nil
 }
 
 // newNodeServer is a server over the real thing, log, actors, 45 institutions that quote dollars, and a key of an

@@ -49,7 +49,7 @@ func controls(initial *State) []control {
 			return map[string]string{"code": s.Code(r.URL.Query().Get("email"))}
 		}},
 		{post, "keys", `{"email":"ana@example.com"}`, "returns a new API key; without a body of a new account", withBody(func(s *Server, body *struct{ Email string }) any {
-			return map[string]string{"key": s.KeyOf(body.Email)}
+			return map[string]string{"key": s.Key(body.Email)}
 		})},
 		{post, "restart", "", "stops the node and starts it again", withoutBody((*Server).Restart)},
 		{post, "crash", "", "kills the node as SIGKILL does, and starts it again", withoutBody((*Server).Crash)},

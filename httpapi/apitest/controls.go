@@ -190,21 +190,15 @@ func (s *Server) Code(email string) (code string) {
 	return code
 }
 
-// Key creates an account and returns its API key. Clients send it in the header Authorization, after "Bearer ".
-func (s *Server) Key() string {
-	s.t.Helper()
-	return s.KeyOf("")
-}
-
-// KeyOf creates an API key for the account of an e-mail address, and creates the account if necessary. An account has
-// at most two active keys. Each call requests a login code, so Clock must advance by a minute between two calls for the
-// same address.
-func (s *Server) KeyOf(email string) (key string) {
+// Key creates an API key for the account of an e-mail address, and the account if necessary; without an address always
+// a new account. Clients send the key in the header Authorization, after "Bearer ". An account has at most two active
+// keys. Each call requests a login code, so Clock must advance by a minute between two calls for the same address.
+func (s *Server) Key(email ...string) (key string) {
 	s.t.Helper()
 	s.run(func() error {
 		list, err := s.instance.system.ListAccounts()
 		if err == nil {
-			key, err = signUp(s.instance.system, &s.mailer, cmp.Or(email, generatedEmail(len(list))), len(list))
+			key, err = signUp(s.instance.system, &s.mailer, cmp.Or(append(email, generatedEmail(len(list)))...), len(list))
 		}
 		return err
 	})

@@ -97,12 +97,12 @@ func TestSnapshotAndRestore(t *testing.T) {
 func TestKeys(t *testing.T) {
 	srv := Start(t, Rates(standardRate), Quota(3, 2), KeysRequired())
 	mustAnswer(t, srv, srv.Client, "", http.StatusUnauthorized, "missing_key")
-	first := srv.KeyOf("ana@example.do")
+	first := srv.Key("ana@example.do")
 	for _, want := range []int{200, 200, 429} {
 		mustAnswer(t, srv, srv.Client, first, want, "")
 	}
 	srv.Clock.Advance(time.Minute)
-	second := srv.KeyOf("ana@example.do")
+	second := srv.Key("ana@example.do")
 	mustAnswer(t, srv, srv.Client, second, http.StatusOK, "")
 	mustAnswer(t, srv, srv.Client, first, http.StatusTooManyRequests, "quota_exceeded")
 }
