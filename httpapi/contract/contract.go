@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tasard/tasard/httpapi/internal/file"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -182,7 +181,7 @@ func (d *document) content() *content {
 func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	AddLinks(w.Header())
 	w.Header().Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
-	(&file.File{
+	(&rendered.File{
 		MediaType: d.mediaType, CacheControl: cacheControl, Admit: d.config.Admit,
 		Content: func() (*rendered.Body, error) { return d.content().body, nil },
 	}).ServeHTTP(w, r)

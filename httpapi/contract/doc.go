@@ -1,5 +1,5 @@
-// Package contract serves the specification of the API /v1 as documents. Of this module it imports only internal/file
-// and internal/rendered. Tests of package httpapi compare the documents with the node.
+// Package contract serves the specification of the API /v1 as documents. Of this module it imports only
+// internal/rendered. Tests of package httpapi compare the documents with the node.
 //
 //	path                        document
 //	/openapi.yaml               OpenAPI, written by hand (openapi.yaml)

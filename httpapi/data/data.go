@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/internal/file"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
@@ -72,7 +71,7 @@ func (c *Config) year(name string) http.Handler {
 
 // named returns a handler for the files of a folder. find returns the handler of a file, or nil for an unknown name.
 func (c *Config) named(find func(name string) http.Handler) http.Handler {
-	notFound := &file.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*rendered.Body, error) {
+	notFound := &rendered.File{MediaType: typeJSON, CacheControl: latestCache, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "There is no such file; /docs lists the files."}
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,8 +85,8 @@ func (c *Config) named(find func(name string) http.Handler) http.Handler {
 
 // file returns the handler of a generated file. build generates the content, and is called again when the content is
 // older than kept. name is the key in the cache.
-func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *file.File {
-	return &file.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*rendered.Body, error) {
+func (c *Config) file(name, mediaType, cacheControl string, kept time.Duration, build func() ([]byte, error)) *rendered.File {
+	return &rendered.File{MediaType: mediaType, CacheControl: cacheControl, Admit: c.Admit, Content: func() (*rendered.Body, error) {
 		now := c.Clock()
 		return c.bodies.Get(name, now, func(last *rendered.Body) (rendered.Kept[*rendered.Body], error) {
 			text, err := build()

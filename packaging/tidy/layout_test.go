@@ -57,15 +57,14 @@ var layout = map[string]row{
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},
 	"httpapi/conn":              {may: "httpapi/internal/fields valyala/fasthttp", exact: true}, // it knows nothing of what is asked
 	"httpapi/internal/counters": {may: "engine httpapi/conn prometheus/client_golang valyala/fasthttp", never: "os"},
-	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},         // how a question is written
-	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},         // JSON
-	"httpapi/internal/rendered": {may: "httpapi/internal/fields", never: "os", exact: true}, // encoded bodies
-	"httpapi/internal/fields":   {never: "net/http os", exact: true},                        // values of header fields
+	"httpapi/internal/params":   {may: "engine", never: "net/http os", exact: true},                                        // how a question is written
+	"httpapi/internal/encode":   {may: "engine", never: "net/http os", exact: true},                                        // JSON
+	"httpapi/internal/rendered": {may: "engine httpapi/internal/encode httpapi/internal/fields", never: "os", exact: true}, // encoded bodies
+	"httpapi/internal/fields":   {never: "net/http os", exact: true},                                                       // values of header fields
 	"httpapi/apitest":           {may: "node/core actors httpapi httpapi/admin httpapi/internal/encode engine engine/account wal valyala/fasthttp", never: "testing", exact: true},
 	"httpapi/client":            {never: "os", exact: true, standalone: true},
-	"httpapi/internal/file":     {may: "engine httpapi/internal/encode httpapi/internal/fields httpapi/internal/rendered", never: "os"},              // generated files over HTTP
-	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/file httpapi/internal/rendered", never: "os", exact: true},   // rates as files
-	"httpapi/contract":          {may: "httpapi/internal/file httpapi/internal/rendered", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
+	"httpapi/data":              {may: "engine httpapi/internal/encode httpapi/internal/rendered", never: "os", exact: true},   // rates as files
+	"httpapi/contract":          {may: "httpapi/internal/rendered", tests: "go.yaml.in/yaml/v3 santhosh-tekuri/jsonschema/v6"}, // an opinion on answers that is not ours
 	"httpapi/mcp":               {may: "httpapi/client modelcontextprotocol/go-sdk", exact: true},
 	"httpapi/pages":             {may: "engine engine/account httpapi/internal/encode httpapi/internal/fields httpapi/internal/rendered golang.org/x/image maragu.dev/gomponents", tests: "golang.org/x/net", never: "os net", exact: true},
 	"httpapi/pages/account":     {may: "engine engine/account httpapi/internal/fields httpapi/pages maragu.dev/gomponents", never: "os net"},

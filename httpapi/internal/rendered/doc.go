@@ -13,5 +13,6 @@
 //
 // The ETag of a body does not depend on generatedAt. The bytes of a response never change, so a connection can still
 // write an old body while other requests get a newer one. A Cache stores a limited number of bodies, or other values,
-// until they expire. Start reading at Body.
+// until they expire. A File answers requests for a public file, such as the API specification, with methods, limits,
+// headers and errors. Start reading at Body.
 package rendered

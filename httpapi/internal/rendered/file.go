@@ -1,4 +1,4 @@
-package file
+package rendered
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
-	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 // Values of headers.
@@ -27,7 +26,7 @@ type File struct {
 	Admit func(*http.Request) (wait time.Duration, ok bool)
 	// Content returns the present content. If the error is an *engine.Error, the client gets its code and message. Any
 	// other error becomes a 500.
-	Content func() (*rendered.Body, error)
+	Content func() (*Body, error)
 }
 
 // ServeHTTP implements http.Handler.
