@@ -3,7 +3,6 @@ package collectors
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,11 +26,10 @@ const (
 // Format is the format of an observation file.
 type Format string
 
-// The formats. AnyFormat is only for reading: a file that begins with { is NDJSON, any other file CSV.
+// The formats. A file that begins with { is read as NDJSON, any other file as CSV.
 const (
-	AnyFormat Format = ""
-	CSV       Format = "csv"
-	NDJSON    Format = "ndjson"
+	CSV    Format = "csv"
+	NDJSON Format = "ndjson"
 )
 
 // Observation is one line of an observation file.
@@ -79,7 +77,7 @@ type Reader struct {
 //   - a LineError if the header is not valid CSV or has wrong columns, or if the file is a workbook,
 //   - an error that wraps io.ErrUnexpectedEOF if a CSV file is empty,
 //   - an error that wraps bufio.ErrTooLong if the first line is too long.
-func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) {
+func OpenObservations(r io.Reader, name string) (*Reader, error) {
 	in := bufio.NewReaderSize(r, sniffBytes)
 	if start, _ := in.Peek(2); string(start) == "PK" || string(start) == "\xD0\xCF" { // the next read returns an error again
 		return nil, LineError{
@@ -89,23 +87,15 @@ func OpenObservations(r io.Reader, name string, format Format) (*Reader, error) 
 	}
 	reader := &Reader{name: name, scanner: bufio.NewScanner(in)}
 	reader.scanner.Buffer(nil, lineBytesMax)
-	if format == AnyFormat {
-		start, _ := in.Peek(sniffBytes)
-		if bytes.HasPrefix(bytes.TrimLeft(start, byteOrderMark+" \t\r\n"), []byte{'{'}) {
-			format = NDJSON
-		}
-	}
-	switch cmp.Or(format, CSV) {
-	case NDJSON:
+	start, _ := in.Peek(sniffBytes)
+	if bytes.HasPrefix(bytes.TrimLeft(start, byteOrderMark+" \t\r\n"), []byte{'{'}) {
 		reader.parse = parseJSON
-	case CSV:
-		parser := newCSVParser()
-		if err := reader.readHeader(parser); err != nil {
-			return nil, err
-		}
-		reader.parse = parser.parse
-	default:
-		return nil, fmt.Errorf("open %s: unknown format %q, want %s or %s", name, format, CSV, NDJSON)
+		return reader, nil
+	}
+	parser := newCSVParser()
+	reader.parse = parser.parse
+	if err := reader.readHeader(parser); err != nil {
+		return nil, err
 	}
 	return reader, nil
 }

@@ -48,7 +48,7 @@ func readAll(r *Reader) (all contents, err error) {
 
 func readText(t rapid.TB, text, name string) contents {
 	t.Helper()
-	r, err := OpenObservations(strings.NewReader(text), name, AnyFormat)
+	r, err := OpenObservations(strings.NewReader(text), name)
 	must(t, err)
 	all, err := readAll(r)
 	must(t, err)
@@ -62,7 +62,7 @@ func TestI1_RealFile(t *testing.T) {
 	}
 	must(t, err)
 	defer file.Close()
-	r, err := OpenObservations(file, "observations.csv", AnyFormat)
+	r, err := OpenObservations(file, "observations.csv")
 	must(t, err)
 	all, err := readAll(r)
 	must(t, err)
@@ -177,7 +177,7 @@ func TestReaderLimits(t *testing.T) {
 			t.Errorf("%d problems and %d observations in one batch", len(b.Errors), b.Count)
 		}
 	}
-	r, err := OpenObservations(strings.NewReader(header+line+strings.Replace(fits, "x", "xx", 1)), "x.csv", AnyFormat)
+	r, err := OpenObservations(strings.NewReader(header+line+strings.Replace(fits, "x", "xx", 1)), "x.csv")
 	must(t, err)
 	want := "read x.csv after line 2: a line is longer than 65536 bytes"
 	if _, err = readAll(r); !errors.Is(err, bufio.ErrTooLong) || !strings.HasPrefix(err.Error(), want) {
@@ -188,7 +188,7 @@ func TestReaderLimits(t *testing.T) {
 func TestReaderBrokenStream(t *testing.T) {
 	boom := errors.New("disk on fire")
 	text := header + "2025-01-02T12:00:00Z,popular,USD,,,58,60,a,,\nbroken\n2025-01-02T12:00:00Z,bhd,USD,,,58,60,a,,\n"
-	r, err := OpenObservations(io.MultiReader(strings.NewReader(text), iotest.ErrReader(boom)), "x.csv", AnyFormat)
+	r, err := OpenObservations(io.MultiReader(strings.NewReader(text), iotest.ErrReader(boom)), "x.csv")
 	must(t, err)
 	want := "read x.csv after line 4: disk on fire (the refresh that begins in line 2 may be cut short and is left out)"
 	batch, err := r.Next()
@@ -216,16 +216,13 @@ func TestOpenObservationsRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := OpenObservations(strings.NewReader(test.text), "x.csv", CSV)
+			_, err := OpenObservations(strings.NewReader(test.text), "x.csv")
 			if err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
 		})
 	}
-	if _, err := OpenObservations(strings.NewReader(""), "x", "xml"); err == nil {
-		t.Error("the format xml was accepted")
-	}
-	if _, err := OpenObservations(iotest.ErrReader(io.ErrClosedPipe), "x", AnyFormat); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := OpenObservations(iotest.ErrReader(io.ErrClosedPipe), "x"); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("a broken stream gave %v", err)
 	}
 }

@@ -19,7 +19,7 @@ type Writer struct {
 	csv *csv.Writer // nil = NDJSON
 }
 
-// NewWriter returns a Writer of a format. AnyFormat is an error.
+// NewWriter returns a Writer of a format.
 func NewWriter(w io.Writer, format Format) (*Writer, error) {
 	writer := &Writer{out: bufio.NewWriter(w)}
 	switch format {

@@ -110,11 +110,11 @@ func (c *lineCounts) perSecond() int {
 
 // importFile imports a whole file. If ctx ends before the final batch, the earlier batches are imported; another import
 // of the file imports the rest.
-func (f *fileImport) importFile(ctx context.Context, file *input.File, format collectors.Format) error {
+func (f *fileImport) importFile(ctx context.Context, file *input.File) error {
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reader, err := collectors.OpenObservations(file.Reader(readCtx), file.Name, format)
+	reader, err := collectors.OpenObservations(file.Reader(readCtx), file.Name)
 	if ctx.Err() != nil {
 		return interrupted(file.Name, 0)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/input"
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -75,7 +74,7 @@ func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
 		observation(2, "refused", "60") + observation(3, "58", "60")
 	recorded := record()
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded.report}
-	if err := in.importFile(t.Context(), inputOf(text), collectors.CSV); err != nil {
+	if err := in.importFile(t.Context(), inputOf(text)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -107,7 +106,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 	recorded := record()
 	to := &fakeSink{}
 	in := &fileImport{sink: to, clock: tickingClock(), report: &recorded.report}
-	if err := in.importFile(t.Context(), inputOf(text.String()), collectors.CSV); err != nil {
+	if err := in.importFile(t.Context(), inputOf(text.String())); err != nil {
 		t.Fatal(err)
 	}
 	c := in.counts
@@ -121,7 +120,7 @@ func TestIntake_NothingIsLost(t *testing.T) {
 
 func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
 	in := &fileImport{sink: &fakeSink{fails: 1}, clock: tickingClock(), report: &record().report}
-	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")), collectors.CSV)
+	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")))
 	if err == nil || !strings.Contains(err.Error(), "o.csv from line 2: read_only") || exit.Code(err) != exit.CannotWrite {
 		t.Errorf("%v, exit code %d", err, exit.Code(err))
 	}
@@ -131,7 +130,7 @@ func TestIntake_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	to := &fakeSink{}
-	err := (&fileImport{sink: to, clock: tickingClock(), report: &record().report}).importFile(ctx, inputOf(header+observation(1, "59", "60")), collectors.CSV)
+	err := (&fileImport{sink: to, clock: tickingClock(), report: &record().report}).importFile(ctx, inputOf(header+observation(1, "59", "60")))
 	if exit.Code(err) != exit.Interrupted || to.calls != 0 {
 		t.Errorf("%v, exit code %d, %d hand-overs", err, exit.Code(err), to.calls)
 	}
@@ -141,7 +140,7 @@ func TestIntake_Interrupted(t *testing.T) {
 func TestIntake_BrokenStream(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
-	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"}, collectors.CSV)
+	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"})
 	if exit.Code(err) != exit.IOError || in.counts.accepted != 1 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}
@@ -157,7 +156,7 @@ func TestIntake_UnknownSource(t *testing.T) {
 	recorded := record()
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded.report, sources: engine.DefaultCatalogue()}
 	rows := strings.ReplaceAll(observation(1, "59", "60")+observation(2, "59", "60"), "popular-site", "popular-sitio")
-	if err := in.importFile(t.Context(), inputOf(header+rows), collectors.CSV); err != nil {
+	if err := in.importFile(t.Context(), inputOf(header+rows)); err != nil {
 		t.Fatal(err)
 	}
 	if len(recorded.lines) != 1 || !strings.Contains(recorded.lines[0], "the catalogue has no source") {
@@ -172,7 +171,7 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 	stdin := &cancellingReader{texts, cancel, make(chan struct{})}
 	defer close(stdin.wait)
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
-	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, collectors.CSV)
+	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true})
 	if exit.Code(err) != exit.Interrupted || in.counts.accepted == 0 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
-	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
@@ -25,7 +24,6 @@ import (
 
 type importOptions struct {
 	*command.Serve
-	format string    // "" means by the file's name or first bytes
 	source string    // source of the documents; "" means the files are observation files
 	page   string    // page of the source; "" means its only page
 	saved  time.Time // time of saving; zero if unknown
@@ -58,7 +56,7 @@ JSON. All days of a workbook are imported, each under its own date. Rates withou
 from then on, so that an old page does not become a rate of today.`,
 		Example: `  tasard import --data ./data observations.csv
   tasard import --data ./data 2024.csv 2025.csv 2> refused.txt
-  zcat observations.ndjson.gz | tasard import --data ./data --format ndjson -
+  zcat observations.ndjson.gz | tasard import --data ./data -
   tasard import --data ./data --source bcrd-usd TASA_DOLAR_REFERENCIA_MC.xlsx
   tasard import --data ./data --source bhd-site --saved 2026-11-20T09:30:00-04:00 rates.json`,
 		Args: requireFiles,
@@ -66,7 +64,6 @@ from then on, so that an old page does not become a rate of today.`,
 			command.Add(flags, o.Serve, "data", "catalogue", "sources", "admin-socket", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "the format of the files; by default as their first bytes say")
 			flags.Var(command.Line(&o.source, "ID", admin.IDMax), "source", "the files are documents of this source")
 			flags.Var(command.Line(&o.page, "NAME", admin.IDMax), "page", "the page of the source, if it has several")
 			flags.Var(command.Instant(&o.saved), "saved", "the `INSTANT` at which the documents were saved, RFC 3339, for rates without a date")
@@ -75,8 +72,6 @@ from then on, so that an old page does not become a rate of today.`,
 			switch {
 			case o.source == "" && (o.page != "" || !o.saved.IsZero()):
 				return exit.Errorf(exit.Usage, "--page and --saved are for documents of a source; add --source ID")
-			case o.source != "" && o.format != "":
-				return exit.Errorf(exit.Usage, "--format is for observation files; documents are read by the definition of their source; omit it")
 			case o.source != "":
 				return importDocuments(ctx, p, o, files)
 			}
@@ -109,7 +104,7 @@ func importFiles(ctx context.Context, p *process.Process, o importOptions, names
 	}
 	return withTarget(ctx, p, o, func(target *importTarget, report *report) error {
 		return importEach(p, target, report, len(files), func(fi *fileImport, i int) (string, error) {
-			return files[i].Name, fi.importFile(ctx, files[i], collectors.Format(o.format))
+			return files[i].Name, fi.importFile(ctx, files[i])
 		})
 	})
 }
@@ -173,7 +168,7 @@ func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.F
 	fi := &fileImport{
 		sink: n.System(), clock: p.Clock, report: newLogReport(log), sources: n.Catalogue(),
 	}
-	err := fi.importFile(ctx, file, collectors.AnyFormat)
+	err := fi.importFile(ctx, file)
 	if err == nil || fi.counts.lines > 0 {
 		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &fi.counts))
 	}
