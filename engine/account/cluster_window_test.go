@@ -163,8 +163,8 @@ func TestApplyKeepsPendingDecisions(t *testing.T) {
 	if r.codesPending != 1 || r.triesPending != 1 || r.attemptCopy(idOf("t@b.do")).triesPending != 1 {
 		t.Errorf("%d codes, %d tries", r.codesPending, r.triesPending)
 	}
-	r.Rollback(failed)
-	r.Rollback(issued)
+	r.Abort(failed)
+	r.Abort(issued)
 	if r.codesPending != 0 || r.triesPending != 0 {
 		t.Errorf("%d codes, %d tries when all is void", r.codesPending, r.triesPending)
 	}

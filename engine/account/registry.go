@@ -72,14 +72,12 @@ type loginAttempt struct {
 	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code being written to the log
 	codesPending int            // code requests being written to the log
 	triesPending int            // wrong tries being written to the log
-	pendingBy    map[Digest]int // part of triesPending by the Requester.Browser of the code
 	codes        []*pendingCode // at most one for each Requester.Browser
 	sessions     []Digest       // by the time of login
 }
 
 func (a *loginAttempt) idle(now time.Duration) bool {
-	return a.account == 0 && a.triesPending == 0 && a.codesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 &&
-		!slices.ContainsFunc(a.codes, func(c *pendingCode) bool { return c.shared || c.Until > now })
+	return a.account == 0 && a.triesPending == 0 && a.codesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && len(a.codes) == 0
 }
 
 // codeOf returns the code requested by a browser, or nil.
@@ -90,14 +88,23 @@ func (a *loginAttempt) codeOf(browser Digest) *pendingCode {
 	return nil
 }
 
+// countTry counts a wrong try of a code. It drops the code after CodeTriesMax tries.
+func (a *loginAttempt) countTry(browser Digest) {
+	if c := a.codeOf(browser); c != nil {
+		if c.Tries++; c.Tries >= CodeTriesMax {
+			a.dropCode(browser)
+		}
+	}
+}
+
 func (a *loginAttempt) dropCode(browser Digest) {
 	a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser })
 }
 
-// setCode replaces the browser's previous code, and drops expired codes.
-func (a *loginAttempt) setCode(c *pendingCode, now time.Duration) {
-	a.codes = slices.DeleteFunc(a.codes, func(old *pendingCode) bool { return old.Browser == c.Browser || !old.shared && old.Until <= now })
-	a.codes = append(a.codes, c)
+// setCode replaces the browser's previous code.
+func (a *loginAttempt) setCode(c CodeState) {
+	a.dropCode(c.Browser)
+	a.codes = append(a.codes, &pendingCode{CodeState: c})
 }
 
 // makeRoom drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
@@ -124,23 +131,19 @@ func (a *loginAttempt) openTries(at time.Time) int {
 	return tries
 }
 
-// pendingCode is a login code that was issued and not used. For an unshared code, Tries includes the wrong tries being
-// written to the log.
+// pendingCode is a login code that was issued and not used.
 type pendingCode struct {
 	CodeState
-	shared   bool // the code is in the log of a cluster
-	reserved bool // shared codes only: a login with the code is being written to the log
+	triesPending int  // wrong tries being written to the log
+	reserved     bool // a login with the code is being written to the log
 }
 
 func (c *pendingCode) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Monotonic < c.Until
 }
 
-// usable reports whether the code may open a session. triesPending is the number of wrong tries being written to the
-// log. An unshared code is always usable, because it is dropped after its use or too many tries.
-func (c *pendingCode) usable(triesPending int) bool {
-	return !c.shared || !c.reserved && c.Tries+triesPending < CodeTriesMax
-}
+// usable reports whether the code may open a session.
+func (c *pendingCode) usable() bool { return !c.reserved && c.Tries+c.triesPending < CodeTriesMax }
 
 // RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
@@ -316,23 +319,17 @@ func (a *loginAttempt) protectedTries(row AddressState, from Requester, now Cloc
 // for the network that has asked for it.
 func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 	r.clients.addMail(from.Address, e.Email, dayOf(e.At))
-	pending := newCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic)
 	if e.Sealed == (CodeSeal{}) {
-		r.setCode(e, pending, e.Monotonic)
+		r.setCode(e, sealCode(r.key, e.Email, code.Reveal()), e.Monotonic)
 	}
 }
 
-// setCode makes a code valid, and drops older codes if necessary (makeRoom).
-func (r *Registry) setCode(e *CodeIssued, code *pendingCode, now time.Duration) {
+// setCode makes a code valid, and drops older codes if necessary (makeRoom). now is the monotonic time of the decision,
+// or of the arrival from another node.
+func (r *Registry) setCode(e *CodeIssued, seal CodeSeal, now time.Duration) {
 	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
-	a.setCode(code, now)
+	a.setCode(CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser})
 	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
-}
-
-// newCode returns the data of the event's login code. now is the monotonic time of the decision, or of the arrival from
-// another node.
-func newCode(e *CodeIssued, seal CodeSeal, now time.Duration) *pendingCode {
-	return &pendingCode{CodeState: CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser}}
 }
 
 // errInvalidCode is the same for every refused code, so that it does not reveal the reason.
@@ -361,7 +358,7 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
-	if row.WrongTries.on(dayOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable(a.pendingBy[pending.Browser]) {
+	if row.WrongTries.on(dayOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable() {
 		return nil, errInvalidCode()
 	}
 	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare-r.triesPending); wait > 0 {
@@ -369,10 +366,12 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 	}
 	attempt := r.attempt(email)
 	if !match {
-		r.addPendingTry(attempt, pending)
+		attempt.triesPending++
+		pending.triesPending++
+		r.triesPending++
 		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
 	}
-	attempt.useCode(pending)
+	pending.reserved = true
 	account := row.Account
 	if account == 0 {
 		if attempt.account == 0 {
@@ -387,39 +386,19 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 	}, nil
 }
 
-// useCode prevents another use of the code. It drops a code that is not shared. A shared code is first reserved, and
-// dropped when the session is in the log.
-func (a *loginAttempt) useCode(c *pendingCode) {
-	if c.shared {
-		c.reserved = true
-	} else {
-		a.dropCode(c.Browser)
-	}
-}
-
-// addPendingTry counts a wrong try before it is durable, so that concurrent tries do not exceed the limits. After
-// CodeTriesMax tries it drops the code.
-func (r *Registry) addPendingTry(a *loginAttempt, c *pendingCode) {
-	a.triesPending++
-	r.triesPending++
-	if a.pendingBy == nil {
-		a.pendingBy = map[Digest]int{}
-	}
-	if a.pendingBy[c.Browser]++; c.shared {
-		return
-	}
-	if c.Tries++; c.Tries >= CodeTriesMax {
-		a.dropCode(c.Browser)
-	}
-}
-
-// Abort must be called if an event will not become durable. The response must not reveal the event.
+// Abort must be called if an event will not become durable. It reverts the decision, so that any node can decide. The
+// response must not reveal the event.
 func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		r.endPendingCode(e.Email)
+		r.attempt(e.Email).nextCodeAt = 0
 	case *CodeFailed:
 		r.endPendingTry(e)
+	case *SessionOpened:
+		if c := r.attempt(e.Email).codeOf(e.Browser); c != nil {
+			c.reserved = false
+		}
 	}
 }
 
@@ -430,15 +409,12 @@ func (r *Registry) endPendingCode(email EmailID) {
 	}
 }
 
-// endPendingTry reverts addPendingTry.
 func (r *Registry) endPendingTry(e *CodeFailed) {
 	r.triesPending = max(0, r.triesPending-1)
 	if a := r.attempts[e.Email.digest]; a != nil {
 		a.triesPending = max(0, a.triesPending-1)
-		if a.pendingBy[e.Browser] > 1 {
-			a.pendingBy[e.Browser]--
-		} else {
-			delete(a.pendingBy, e.Browser)
+		if c := a.codeOf(e.Browser); c != nil {
+			c.triesPending = max(0, c.triesPending-1)
 		}
 	}
 }

@@ -32,7 +32,9 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(dayOf(e.At))
 		r.wrongTries.add(r.newest)
-		r.countSharedTry(e.Email, e.Browser)
+		if a := r.attempts[e.Email.digest]; a != nil {
+			a.countTry(e.Browser)
+		}
 	case *SessionOpened:
 		r.sessionOpened(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *SessionClosed:
@@ -69,9 +71,7 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 		row.Mails.add(dayOf(e.At))
 	}
 	if e.Sealed != (CodeSeal{}) {
-		code := newCode(e, e.Sealed, now.Monotonic)
-		code.shared = true
-		r.setCode(e, code, now.Monotonic)
+		r.setCode(e, e.Sealed, now.Monotonic)
 	} else if a := r.attempts[e.Email.digest]; a != nil {
 		a.dropCode(e.Browser)
 	}
@@ -98,9 +98,16 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	}
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
+	if e.New {
+		for _, other := range r.attempts {
+			if other.account == e.Account {
+				other.account = 0 // of a decision of an earlier leader, which is not in the log
+			}
+		}
+	}
 	a := r.attempt(e.Email)
 	a.account = 0
-	if c := a.codeOf(e.Browser); c != nil && c.shared {
+	if c := a.codeOf(e.Browser); c != nil && (r.shared || c.reserved) { // otherwise it is newer than the login
 		a.dropCode(e.Browser)
 	}
 	if len(a.sessions) == sessionsPerEmailMax {
@@ -134,7 +141,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 	ended := 0
 	for _, token := range r.sessionOrder {
 		s, open := r.sessions[token]
-		if open && !expired(s.Until, s.Expires, now, r.shared) {
+		if open && !expired(s.Until, s.Expires, now) {
 			break
 		}
 		if a := r.removeSession(token); a != nil && a.idle(now.Monotonic) {
@@ -157,7 +164,7 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
 			a.account = 0 // its login did not get into the log
 		}
-		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.shared && expired(c.Until, c.Expires, now, true) })
+		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return expired(c.Until, c.Expires, now) })
 		if a.idle(now.Monotonic) {
 			delete(r.attempts, digest)
 		}

@@ -32,7 +32,7 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 
 // ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
 // replaces the event's monotonic time. Decisions of this process that are not in the log yet were made without the
-// event. The caller must revert them (Rollback).
+// event. The caller must revert them (Abort).
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
 	r.applyAt(event, now.Monotonic)
 }
@@ -53,50 +53,18 @@ func (r *Registry) Resume(now ClockReading) {
 	}
 }
 
-// expired reports whether a code or session has reached its monotonic end. In a cluster it must have reached the wall
-// clock's end too, because monotonic times in the log come from different nodes.
-func expired(until time.Duration, expires time.Time, now ClockReading, shared bool) bool {
-	return now.Monotonic >= until && !(shared && now.Wall.Before(expires))
+// expired reports whether a code or session has reached both ends, by the monotonic clock and by the wall clock.
+// Monotonic times in the log come from different nodes, so one of the two does not show that it was long ago.
+func expired(until time.Duration, expires time.Time, now ClockReading) bool {
+	return now.Monotonic >= until && !now.Wall.Before(expires)
 }
 
-// Rollback reverts a decision of a node that no longer leads, so that any node can decide. Abort leaves a code used and
-// an address waiting. Without ShareCodes a login can't be rolled back.
-func (r *Registry) Rollback(event RegistryEvent) {
-	r.Abort(event)
-	switch e := event.(type) {
-	case *CodeIssued:
-		if a := r.attempts[e.Email.digest]; a != nil {
-			a.nextCodeAt = 0
-		}
-	case *SessionOpened:
-		if a := r.attempts[e.Email.digest]; a != nil {
-			a.account = 0 // another node may have assigned the same id
-			if c := a.codeOf(e.Browser); c != nil {
-				c.reserved = false
-			}
-		}
-	}
-}
-
-// countSharedTry counts a wrong try of a shared code. It drops the code after CodeTriesMax tries.
-func (r *Registry) countSharedTry(email EmailID, browser Digest) {
-	a := r.attempts[email.digest]
-	if a == nil {
-		return
-	}
-	if c := a.codeOf(browser); c != nil && c.shared {
-		if c.Tries++; c.Tries >= CodeTriesMax {
-			a.dropCode(browser)
-		}
-	}
-}
-
-// sharedCodes returns the valid shared codes, by address.
+// sharedCodes returns the valid codes that are in the log, by address.
 func (r *Registry) sharedCodes() []CodeState {
 	var codes []CodeState
 	for _, a := range r.attempts {
 		for _, c := range a.codes {
-			if c.shared && r.newest < c.Until {
+			if r.shared && r.newest < c.Until {
 				codes = append(codes, c.CodeState)
 			}
 		}

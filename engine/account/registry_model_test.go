@@ -54,6 +54,7 @@ type loginRecord struct {
 type sentCode struct {
 	loginRecord
 	tries int
+	older int // of them begun on a single node when the code was on its way, so they may have been tries of another code
 }
 
 // wrongTries counts those of an address on the latest day.
@@ -126,6 +127,7 @@ func (s *loginState) restored(key [32]byte, changed func(*RegistryState)) loginS
 		changed(&registry)
 	}
 	again := loginState{RestoreRegistry(registry, key), map[uint64]*Account{}}
+	again.registry.shared = s.registry.shared
 	for id, state := range accounts {
 		again.accounts[id] = Restore(state)
 	}
@@ -387,8 +389,9 @@ func (m *loginModel) judge(record *loginRecord) {
 
 func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginRecord) {
 	m.counts["failed"]++
-	if code := m.codes[email]; code != nil && !(m.single && record.older) {
+	if code := m.codes[email]; code != nil {
 		code.tries++
+		code.older += when(m.single && record.older)
 	}
 	wrong := m.wrong[email]
 	if wrong == nil {
@@ -413,7 +416,7 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 		m.fail("a session by an older code")
 	case m.single && code.run != record.run:
 		m.fail("a session by a code of another process")
-	case code.tries >= CodeTriesMax && !(m.single && record.older):
+	case code.tries-code.older >= CodeTriesMax && !(m.single && record.older):
 		m.fail("a session after %d tries", code.tries)
 	case m.single && !alive(code, record.at), !m.single && record.real-code.real > CodeLifetime+5*time.Second:
 		m.fail("a session after %s", record.real-code.real)
@@ -446,7 +449,7 @@ func (n *loginNode) deliver(count int) {
 		n.flight = nil
 		for _, d := range slices.Backward(void) {
 			m.counts["void"]++
-			n.registry.Rollback(d.record.event.(RegistryEvent))
+			n.registry.Abort(d.record.event.(RegistryEvent))
 		}
 		event := record.event.(RegistryEvent)
 		n.registry.ApplyRemote(event, n.now())

@@ -311,6 +311,7 @@ func singleLoginBugs() map[string]loginBug {
 		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
 			for email, v := range m.nodes[0].registry.attempts {
 				if len(v.codes) == 0 && seen[email] != nil {
+					seen[email].reserved = false
 					v.codes = []*pendingCode{seen[email]}
 				}
 				seen[email] = v.codeOf(Digest{})

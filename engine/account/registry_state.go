@@ -106,7 +106,7 @@ func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressSt
 		r.addSession(s)
 	}
 	for _, c := range state.SharedCodes {
-		r.attempt(c.Email).setCode(&pendingCode{CodeState: c, shared: true}, 0)
+		r.attempt(c.Email).setCode(c)
 	}
 	return r
 }

@@ -234,11 +234,7 @@ func (r *RegistrarActor) apply(events []any) {
 func (r *RegistrarActor) undo(d *decision) {
 	for _, event := range d.events {
 		if e, ok := event.(account.RegistryEvent); ok {
-			if r.log.Shared != nil {
-				r.registry.Rollback(e)
-			} else {
-				r.registry.Abort(e)
-			}
+			r.registry.Abort(e)
 		}
 	}
 }
