@@ -87,8 +87,12 @@ func OpenObservations(r io.Reader, name string) (*Reader, error) {
 	}
 	reader := &Reader{name: name, scanner: bufio.NewScanner(in)}
 	reader.scanner.Buffer(nil, lineBytesMax)
-	start, _ := in.Peek(sniffBytes)
-	if bytes.HasPrefix(bytes.TrimLeft(start, byteOrderMark+" \t\r\n"), []byte{'{'}) {
+	var start []byte // from the first character on; no more is read, because a pipe may pause after a line
+	for count, err := len(byteOrderMark), error(nil); len(start) == 0 && err == nil; count++ {
+		start, err = in.Peek(count)
+		start = bytes.TrimLeft(start, byteOrderMark+" \t\r\n")
+	}
+	if bytes.HasPrefix(start, []byte{'{'}) {
 		reader.parse = parseJSON
 		return reader, nil
 	}
