@@ -53,8 +53,8 @@ func plantedGuessBugs() map[string]strategy {
 			if minute%60 == 59 {
 				a.commit()
 				a.restart()
-				for _, at := range a.registry.addresses.index {
-					a.registry.addresses.mutable(at).WrongTries = DayCounter{}
+				for _, row := range a.registry.addresses {
+					row.WrongTries = DayCounter{}
 				}
 			}
 		},

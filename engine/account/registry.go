@@ -36,7 +36,7 @@ const (
 // without a cluster, the login codes (see ShareCodes); everything else is in the log. A code or session ends when
 // either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its end.
 type Registry struct {
-	addresses    addressTable
+	addresses    map[Digest]*AddressState // a row never changes: snapshots have it too (editAddress)
 	sessions     map[Digest]SessionState
 	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
 	wrongTries   HourCounter   // of all e-mail addresses
@@ -199,7 +199,7 @@ func (*LoginUnlocked) registryEvent() {}
 // NewRegistry returns an empty registry. key must be random; in a cluster all nodes must have the same key.
 func NewRegistry(key [32]byte) *Registry {
 	return &Registry{
-		key: key, addresses: addressTable{index: map[Digest]uint32{}}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
+		key: key, addresses: map[Digest]*AddressState{}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
 	}
 }
 
@@ -233,7 +233,7 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 
 // requestCode is RequestCode without the count of the client's network.
 func (r *Registry) requestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
-	row, a := r.addresses.row(email), r.attemptCopy(email)
+	row, a := r.addressRow(email), r.attemptCopy(email)
 	if wait := max(row.NextCodeAt, a.nextCodeAt) - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
@@ -327,7 +327,7 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 // setCode makes a code valid, and drops older codes if necessary (makeRoom). now is the monotonic time of the decision,
 // or of the arrival from another node.
 func (r *Registry) setCode(e *CodeIssued, seal CodeSeal, now time.Duration) {
-	a, row := r.attempt(e.Email), r.addresses.row(e.Email)
+	a, row := r.attempt(e.Email), r.addressRow(e.Email)
 	a.setCode(CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser})
 	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
 }
@@ -350,7 +350,7 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 
 // tryCode is TryCode without the count of the client's address.
 func (r *Registry) tryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
-	row, a, pending := r.addresses.row(email), r.attemptCopy(email), &pendingCode{}
+	row, a, pending := r.addressRow(email), r.attemptCopy(email), &pendingCode{}
 	if own := a.codeOf(from.Browser); own != nil {
 		pending = own
 	} else if open := a.codeOf(Digest{}); open != nil {

@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -46,11 +47,20 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	}
 }
 
-// editAddress returns the row of an address for changes.
+// addressRow returns a copy of the row of an address, or the zero row.
+func (r *Registry) addressRow(email EmailID) AddressState {
+	if row := r.addresses[email.digest]; row != nil {
+		return *row
+	}
+	return AddressState{}
+}
+
+// editAddress returns a new row of an address for changes, until the next snapshot.
 func (r *Registry) editAddress(email EmailID, now time.Duration) *AddressState {
-	row := r.addresses.edit(email)
-	row.LastEventAt = now
-	return row
+	row := r.addressRow(email)
+	row.Email, row.LastEventAt = email, now
+	r.addresses[email.digest] = &row
+	return &row
 }
 
 func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
@@ -84,7 +94,7 @@ func (r *Registry) unlock(e *LoginUnlocked) {
 	if a := r.attempts[e.Email.digest]; a != nil {
 		a.nextCodeAt = 0
 	}
-	if _, known := r.addresses.index[e.Email.digest]; known {
+	if r.addresses[e.Email.digest] != nil {
 		row := r.editAddress(e.Email, r.newest)
 		row.NextCodeAt, row.Mails, row.KnownMails, row.WrongTries = 0, DayCounter{}, DayCounter{}, DayCounter{}
 	}
@@ -159,9 +169,11 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 		return
 	}
 	r.lastSweep = now.Monotonic
-	r.addresses.remove(func(row *AddressState) bool { return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter })
+	maps.DeleteFunc(r.addresses, func(_ Digest, row *AddressState) bool {
+		return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter
+	})
 	for digest, a := range r.attempts {
-		if _, found := r.addresses.index[digest]; !found && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
+		if r.addresses[digest] == nil && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
 			a.account = 0 // its login did not get into the log
 		}
 		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return expired(c.Until, c.Expires, now) })

@@ -482,7 +482,7 @@ func (n *loginNode) receive(record *loginRecord) {
 // forget follows a registry that removes an address, as it may after two days.
 func (m *loginModel) forget(r *Registry) {
 	for email, wrong := range m.wrong {
-		if r.addresses.row(idOf(email)).WrongTries.Count > 0 {
+		if r.addressRow(idOf(email)).WrongTries.Count > 0 {
 			continue
 		}
 		if m.real-wrong.last < forgetAfter {

@@ -42,10 +42,10 @@ func TestRegistrySnapshotsStay(t *testing.T) {
 	var all []taken
 	forgotten := 0
 	for i, event := range randomLogins(1, 20_000) {
-		before := len(other.addresses.index)
+		before := len(other.addresses)
 		other.Apply(event)
 		plain.Apply(event)
-		forgotten += max(0, before-len(other.addresses.index))
+		forgotten += max(0, before-len(other.addresses))
 		if i%1777 == 0 {
 			all = append(all, taken{other.Snapshot(), plain.Snapshot().State()})
 		}
@@ -75,21 +75,5 @@ func TestRegistryIsRestoredFromParts(t *testing.T) {
 	parts := [][]AddressState{want.Addresses[100:], nil, want.Addresses[:100]}
 	if got := RestoreRegistry(rest, [32]byte{2}, parts...).Snapshot().State(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%d addresses, want %d", len(got.Addresses), len(want.Addresses))
-	}
-}
-
-// Rows of removed addresses are used again; an older snapshot keeps what they were.
-func TestRemovedRowsAreUsedAgain(t *testing.T) {
-	const many = 8192
-	r := NewRegistry([32]byte{1})
-	r.Apply(&SessionOpened{1, true, numberedID(0), digestOf("session"), noon, noon, 0, Digest{}})
-	for i := range many {
-		r.Apply(&CodeIssued{numberedID(1 + i), noon, time.Second, false, CodeSeal{}, Digest{}})
-	}
-	snapshot := r.Snapshot()
-	r.Apply(&CodeIssued{numberedID(-1), noon, time.Second + forgetAfter, false, CodeSeal{}, Digest{}})
-	state, before := r.Snapshot().State(), snapshot.State()
-	if len(state.Addresses) != 2 || len(before.Addresses) != many+1 || r.addresses.used != many+1 {
-		t.Fatalf("%d addresses, %d before, in %d rows", len(state.Addresses), len(before.Addresses), r.addresses.used)
 	}
 }

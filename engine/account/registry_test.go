@@ -518,9 +518,9 @@ func TestEightSessionsOfAnAddress(t *testing.T) {
 
 // remembered counts the addresses of which anything is known.
 func (r *Registry) remembered() int {
-	count := len(r.addresses.index)
+	count := len(r.addresses)
 	for digest := range r.attempts {
-		if _, kept := r.addresses.index[digest]; !kept {
+		if _, kept := r.addresses[digest]; !kept {
 			count++
 		}
 	}
