@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/collectors/archive"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
@@ -463,4 +466,169 @@ func TestS15_AReadSourceIsConfirmed(t *testing.T) {
 		w.advanceTo(w.now().Add(24 * time.Hour))
 		check(n, "after a start")
 	})
+}
+
+// outcomes has the quotes of a report with what became of them.
+func outcomes(report *Report) string {
+	var all []string
+	for i := range report.Observations {
+		all = append(all, strings.TrimSpace(report.Observations[i].Currency+" "+string(report.Refusals[i].Reason)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func codeOf(err error) engine.Code {
+	var coded *engine.Error
+	if errors.As(err, &coded) {
+		return coded.Code
+	}
+	return ""
+}
+
+// TestRunNow wants a source read and published between two slots, with what was refused, and the next slot as it would
+// have been.
+func TestRunNow(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		good, off := twoPages("good", "popular"), usdSource("off", "popular")
+		off.Disabled = "blocked"
+		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 71")
+		w.sink.markDone(Daily().Last(w.now()), good)
+		n := w.run(w.config(good, off))
+		w.sites["good"] = servePages(0, "popular USD -58 59\n#seen", "no rates")
+		report, err := n.RunNow(t.Context(), "good")
+		if err != nil || outcomes(&report) != "USD negative" || report.Failure == nil || report.Failure.Page != "eur" || len(report.Notes) != 1 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 .")
+		if report, err = n.RunNow(t.Context(), "good"); err != nil || outcomes(&report) != "USD, EUR" || report.Failure != nil {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if h := n.health("good"); h.State != OK || h.Accepted != 2 || h.Runs != 2 || !h.LastTry.Equal(w.start) {
+			t.Errorf("%+v", h)
+		}
+		if slots := w.sink.acceptedFrom("good"); len(slots) != 0 || len(w.sink.accepted) < 2 {
+			t.Errorf("published with a slot: %v; in all %v", slots, w.sink.accepted)
+		}
+		w.advanceTo(w.start.Add(time.Hour))
+		if slots := w.sink.acceptedFrom("good"); len(slots) != 2 {
+			t.Errorf("the next slot: %v", slots)
+		}
+		for id, want := range map[string]engine.Code{"none": engine.CodeNotFound, "off": engine.CodeInvalidParameters} {
+			if _, err := n.RunNow(t.Context(), id); codeOf(err) != want {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		n.stop(w)
+		for _, c := range []*Collector{n.Collector, New(w.config(good))} {
+			if _, err := c.RunNow(t.Context(), "good"); codeOf(err) != engine.CodeDataUnavailable {
+				t.Errorf("a collector that does not run: %v", err)
+			}
+		}
+	})
+}
+
+// TestRunNow_KeepsWhatIsLearnt wants a run after a restart, before the next slot, to know what the source gives.
+func TestRunNow_KeepsWhatIsLearnt(t *testing.T) {
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := usdSource("s", "popular")
+		w.sites["s"] = servePages(0, oneQuote)
+		slot := Daily().Last(w.now())
+		w.sink.markDone(slot, d)
+		known := Baseline{}
+		for i := range 30 {
+			o := engine.Observation{InstitutionID: "popular", Currency: "USD", Buy: fmt.Sprint(50 + i), Sell: "90"}
+			at := slot.Add(time.Duration(i-29) * 8 * time.Hour)
+			known = known.after(baselineRun{slot: at, at: at, observations: []engine.Observation{o}, complete: func(string) bool { return true }})
+		}
+		config := w.config(d)
+		config.Baseline = func(string) string { return known.Encode() }
+		n := w.run(config)
+		if _, err := n.RunNow(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		if learnt := n.health("s").Baseline; learnt.Encode() != known.Encode() {
+			t.Errorf("%.300s, want %.300s", learnt.Encode(), known.Encode())
+		}
+	})
+}
+
+// TestArchive wants every document kept that was fetched, also those that could not be read.
+func TestArchive(t *testing.T) {
+	dir := t.TempDir()
+	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
+		d := twoPages("s", "popular")
+		w.sites["s"] = servePages(0, "popular USD 58 59", "panic")
+		config := w.config(d)
+		config.Archive = archive.New(archive.Config{Dir: dir, Clock: w.now})
+		n := w.run(config)
+		w.advanceTo(w.start.Add(time.Minute))
+		n.stop(w)
+		if _, err := n.Check(t.Context(), "s"); err != nil { // the same documents
+			t.Error(err)
+		}
+		if stats := config.Archive.Stats(); stats.Documents != 2 || stats.Failures != 0 {
+			t.Errorf("%+v, want 2 documents", stats)
+		}
+	})
+}
+
+// TestFailure_SaysWhereTheRatesAre: the failure of a page that has changed names the prices, their place, and what to
+// type.
+func TestFailure_SaysWhereTheRatesAre(t *testing.T) {
+	const page = `<p class="tasas">Dólar compra 58.10 venta 60.10</p>`
+	const sentence = "want; the rates seem to have moved: USD 58.10/60.10 at p.tasas; try: tasard sources suggest bdi-site"
+	for name, c := range map[string]struct {
+		source, body string
+		kind         source.FailureKind
+		want         string
+	}{
+		"changed":              {"bdi-site", page, source.Layout, sentence},
+		"without a value":      {"bdi-site", page, source.Empty, sentence},
+		"blocked":              {"bdi-site", page, source.Blocked, "want"},
+		"several institutions": {"infodolar", page, source.Layout, "want"},
+		"no prices":            {"bdi-site", "<p>Ha ocurrido un error</p>", source.Layout, "want"},
+	} {
+		d, _ := source.DefaultSet().Find(c.source)
+		got := withSuggestion(source.Failf(c.kind, "want"), d, 0, &source.Document{Body: []byte(c.body)})
+		if got.Detail != c.want || strings.Count(got.Detail, "try:") > 1 {
+			t.Errorf("%s: %q, want %q", name, got.Detail, c.want)
+		}
+	}
+}
+
+// The real workbook of the central bank, edition of 2023: every day is read, and believed but for the bank's own
+// errors. Without the bounds of the definition, decades of good values would be held back. The test is skipped where
+// the workbook is absent.
+func TestI3_TheWholeHistoryPasses(t *testing.T) {
+	body, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx"))
+	if os.IsNotExist(err) {
+		t.Skip("there is no workbook")
+	}
+	must(t, err)
+	bounded, _ := source.DefaultSet().Find("bcrd-usd")
+	unbounded := *bounded
+	unbounded.ID = "bcrd-unbounded"
+	answer, err := bounded.Parse(0, &source.Document{Body: body})
+	must(t, err)
+	show := func(o engine.Observation) string {
+		return fmt.Sprint(o.Currency, " ", o.Buy, " ", o.Sell, " ", o.EffectiveDate)
+	}
+	if len(answer.History) != 8111 || len(answer.Observations) != 1 || len(answer.Notes) > 0 {
+		t.Fatalf("%d days before the newest, %d rates, notes %q", len(answer.History), len(answer.Observations), answer.Notes)
+	}
+	if first, newest := show(answer.History[0].Observations[0]), show(answer.Observations[0]); first != "USD 11.2 11.5 1991-01-02" || newest != "USD 54.4749 54.6807 2023-04-20" {
+		t.Errorf("from %s to %s", first, newest)
+	}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, d := range []*source.Definition{bounded, &unbounded} {
+		l, held := newTestEngine(t, engine.DefaultRules(), source.DefaultSet().Sources()...), []string{}
+		for _, refresh := range BuildRefreshes(d, []source.Result{answer}, now, time.Time{}) {
+			for _, refusal := range l.observe([]engine.Refresh{refresh}, now) {
+				held = append(held, fmt.Sprint(refusal.Observation.EffectiveDate, " ", refusal.Reason))
+			}
+		}
+		if d == bounded && !slices.Equal(held, []string{"1991-01-25 crossed"}) || d != bounded && len(held) < 1000 {
+			t.Errorf("%s: %d values are held, the first of them %q", d.ID, len(held), held[:min(len(held), 3)])
+		}
+	}
 }

@@ -2,13 +2,18 @@ package simulated
 
 import (
 	"bytes"
+	"errors"
+	"flag"
 	"net/http"
+	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/fetch"
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
 )
 
 const bhdAddress = "http://backend.bhd.com.do/api/modal-cambio-rate?populate=deep"
@@ -70,4 +75,155 @@ func TestSite_DocumentIsWhatIsServed(t *testing.T) {
 		}
 	}
 	t.Logf("%d documents", served)
+}
+
+// TestSite_RoundTrip reads every source and wants exactly what the market quotes; its pages are not written from the
+// definitions.
+func TestSite_RoundTrip(t *testing.T) {
+	market, at := NewMarket(1), noon()
+	market.History(day("2026-08-01"), day("2026-09-20"))
+	site := NewSite(market)
+	read, steps := 0, sweep(10, 50)
+	for step := range steps {
+		at = at.Add(7 * time.Minute)
+		market.Step(at)
+		for _, d := range enabled() {
+			got, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
+			if err != nil {
+				t.Fatalf("step %d: %s: %v", step, d.ID, err)
+			}
+			if wrong := differences(got, expected(market, d)); wrong != "" {
+				t.Fatalf("step %d: %s:\n%s", step, d.ID, wrong)
+			}
+			read += len(got)
+		}
+	}
+	t.Logf("%d quotes of %d sources read in %d steps", read, len(enabled()), steps)
+}
+
+// TestMarket_HistoryIsOfTheSourcesThatGoOn: live collection continues what History began: the same sources, quotes
+// and dates.
+func TestMarket_HistoryIsOfTheSourcesThatGoOn(t *testing.T) {
+	m := NewMarket(1)
+	site := NewSite(m)
+	set := Definitions(source.DefaultSet())
+	for _, refresh := range m.History(day("2026-09-18"), day("2026-09-18")) {
+		d, ok := set.Find(refresh.SourceID)
+		if !ok {
+			t.Errorf("%s is no definition", refresh.SourceID)
+			continue
+		}
+		live, err := readings(d, func(page int) *source.Document { return site.Document(d.ID, page) })
+		if err != nil {
+			t.Errorf("%s: %v", d.ID, err)
+		}
+		for _, o := range refresh.Observations {
+			if got, ok := live[nameOf(o)]; !ok || !same(got, o) {
+				t.Errorf("%s: the history says %+v, its page %+v", d.ID, o, live[nameOf(o)])
+			}
+		}
+	}
+}
+
+// TestDefinitions_SayThatTheyAreNotReal wants simulated sources to differ from real ones in id, name and address
+// only.
+func TestDefinitions_SayThatTheyAreNotReal(t *testing.T) {
+	real := source.DefaultSet()
+	demo := Definitions(real).Definitions()
+	if len(demo) != len(real.Definitions()) {
+		t.Fatalf("%d definitions of %d", len(demo), len(real.Definitions()))
+	}
+	for _, d := range demo {
+		from, ok := real.Find(d.ID[len("demo-"):])
+		if !ok || d.Name != "Demo, tasas simuladas: "+from.Name || d.URL != "" || len(d.Pages) != len(from.Pages) {
+			t.Errorf("%s is %q at %q", d.ID, d.Name, d.URL)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func days(seed uint64, count int) []engine.Refresh {
+	to := day("2026-09-20")
+	m := NewMarket(seed)
+	all := m.History(to.AddDays(1-count), to)
+	for hour := range 24 {
+		all = append(all, m.Refreshes((to + 1).Start().Add(time.Duration(hour)*time.Hour))...)
+	}
+	return all
+}
+
+func day(text string) engine.Date {
+	d, err := engine.ParseDate(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func instant(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+func asCSV(t *testing.T, refreshes []engine.Refresh) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := collectors.NewWriter(&out, collectors.CSV)
+	for _, refresh := range refreshes {
+		for _, o := range refresh.Observations {
+			err = errors.Join(err, w.Write(collectors.Observation{Observation: o, SourceID: refresh.SourceID, ObservedAt: refresh.ObservedAt}))
+		}
+	}
+	must(t, errors.Join(err, w.Flush()))
+	return out.Bytes()
+}
+
+// TestMarketGolden holds that a seed gives the same bytes again, so that a run can be repeated from its seed.
+func TestMarketGolden(t *testing.T) {
+	const golden = "testdata/market.csv"
+	m := NewMarket(1)
+	refreshes := m.History(day("2026-09-17"), day("2026-09-20"))
+	for _, at := range []string{"2026-09-21T12:00:00Z", "2026-09-21T16:00:00Z", "2026-09-21T21:00:00Z"} {
+		refreshes = append(refreshes, m.Refreshes(instant(at))...)
+	}
+	got := asCSV(t, refreshes)
+	if *update {
+		must(t, os.WriteFile(golden, got, 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the market of seed 1 is not that of %s (%v); go test -run Golden -update rewrites it", golden, err)
+	}
+	if bytes.Equal(asCSV(t, days(7, 9)), asCSV(t, days(8, 9))) {
+		t.Error("two seeds gave one market")
+	}
+}
+
+// TestI3_MarketIsBelieved feeds a year to the engine: the demo must never run into its own firewall.
+func TestI3_MarketIsBelieved(t *testing.T) {
+	refreshes := days(2, sweep(60, 365))
+	now := refreshes[len(refreshes)-1].ObservedAt
+	catalogue := engine.DefaultCatalogue().WithSources(Definitions(source.DefaultSet()).Sources()...)
+	parts, refused := engine.SplitByCurrency(catalogue, refreshes)
+	for _, currency := range catalogue.Currencies() {
+		book := engine.NewCurrencyState(currency.Code, catalogue, engine.DefaultRules())
+		for _, part := range parts[currency.Code] {
+			decision, err := book.Decide(engine.Observe{Refreshes: []engine.Refresh{part.Refresh}}, now)
+			must(t, err)
+			refused = append(refused, decision.Receipt.Refused...)
+			for _, event := range decision.Events {
+				book.Apply(event)
+			}
+		}
+		if len(book.Saved().SourceQuotes) == 0 {
+			t.Errorf("no institution quotes %s", currency.Code)
+		}
+	}
+	for _, refusal := range refused {
+		t.Errorf("%s %s %+v", refusal.Reason, refusal.Detail, refusal.Observation)
+	}
 }

@@ -1,6 +1,10 @@
 package source_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -243,17 +247,6 @@ func TestEveryProblemIsReportedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestSitesAreRegistrableDomains(t *testing.T) {
-	for host, want := range map[string]string{
-		"www.banco.com.do": "banco.com.do", "BANCO.com.do.": "banco.com.do", "a.b.banco.do": "banco.do", "com.do": "com.do",
-		"localhost": "localhost", "10.0.0.1": "10.0.0.1", "::1": "::1", "popular.example": "popular.example", "": "",
-	} {
-		if got := source.Site(host); got != want {
-			t.Errorf("the site of %q is %q, want %q", host, got, want)
-		}
-	}
-}
-
 func TestFilesWithInvalidJSONAreRefused(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":            {"", "not one JSON object"},
@@ -304,6 +297,64 @@ func TestLabelsOfAFile(t *testing.T) {
 		}
 		if strings.Join(got, ", ") != want {
 			t.Errorf("page %d says %q, want %q", page, got, want)
+		}
+	}
+}
+
+// TestSchema_AcceptsDefinitions wants every built-in definition, every example of docs/definitions.md and every file of
+// the tests valid.
+func TestSchema_AcceptsDefinitions(t *testing.T) {
+	texts := wholeFiles()
+	for _, text := range embeddedFiles(t) {
+		texts = append(texts, string(text))
+	}
+	examples := documentedDefinitions(t)
+	for _, method := range []source.Method{source.HTMLFields, source.HTMLRows, source.JSONFields, source.JSONRows, source.TextRegex, source.XLSXRows} {
+		if !strings.Contains(strings.Join(examples, ""), fmt.Sprintf(`"method": %q`, method)) {
+			t.Errorf("docs/definitions.md has no example of %s", method)
+		}
+	}
+	for _, text := range append(texts, examples...) {
+		if strings.Contains(text, `"pages"`) {
+			mustRead(t, text)
+		} else {
+			mustExtend(t, map[string]string{"a.json": text, "popular.pem": ""})
+		}
+	}
+}
+
+// documentedDefinitions returns the definitions in docs/definitions.md, and its extracts as definitions.
+func documentedDefinitions(t *testing.T) (texts []string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "definitions.md"))
+	must(t, err)
+	for rest := string(page); ; {
+		start := strings.Index(rest, "\n    {")
+		if start < 0 {
+			return texts
+		}
+		decoder := json.NewDecoder(strings.NewReader(rest[start:]))
+		var raw json.RawMessage
+		must(t, decoder.Decode(&raw))
+		text := string(raw)
+		if strings.HasPrefix(text, `{"method"`) {
+			text = `{"id": "a", "name": "A", "institution": "bhd", "pages": [{"currency": "USD", "requests": [{"url": "https://a.do/"}], "extract": ` + text + `}]}`
+		}
+		texts = append(texts, text)
+		rest = rest[start+int(decoder.InputOffset()):]
+	}
+}
+
+// TestSchema_HasTheWords wants the lists of words that package engine owns in the schema.
+func TestSchema_HasTheWords(t *testing.T) {
+	var schema map[string]any
+	must(t, json.Unmarshal(source.Schema(), &schema))
+	for path, want := range map[string]string{
+		"$defs.channel": fmt.Sprint(engine.Channels()), "properties.kind": fmt.Sprint(engine.Kinds()),
+	} {
+		outer, inner, _ := strings.Cut(path, ".")
+		if got := fmt.Sprint(schema[outer].(map[string]any)[inner].(map[string]any)["enum"]); got != want {
+			t.Errorf("%s has %s, want %s", path, got, want)
 		}
 	}
 }

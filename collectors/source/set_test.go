@@ -2,10 +2,15 @@ package source_test
 
 import (
 	"errors"
+	"flag"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -302,4 +307,234 @@ func TestT3_DatedSourcesExpireByTheirDate(t *testing.T) {
 			t.Errorf("%s expires %s after its date, want %s", d.ID, d.Expiry.AfterDate, want)
 		}
 	}
+}
+
+var update = flag.Bool("update", false, "write the list of sources in docs/sources.md anew")
+
+// Each built-in definition names the programs that have read its site. Old ones are disabled; a confirmed one is newer
+// than a year and parses the answer that confirms it.
+func TestEvidence(t *testing.T) {
+	samples := map[string]string{ // reduced to what the definition reads
+		"bcrd-reference": `{"result": {"actualPurchaseValue": 58.9582, "actualSellingValue": 59.3318, "date": "2026-09-17T00:00:00Z"}, "success": true}`,
+		"cibao-site":     `[{"codigoMoneda":"US$","compra":"62.00","nombre":"US$","venta":"64.00"},{"codigoMoneda":"EUR$","compra":"73.00","nombre":"EUR$","venta":"77.50"}]`,
+		"vimenca-site": `{"status": "OK", "data": [{"coinCode": 2, "coinName": "DOLAR EE.UU", "purchaseValue": 58.0, "saleValue": 60.2},
+			{"coinCode": 59, "coinName": "Libra Esterlina", "purchaseValue": 75.45, "saleValue": 81.0}]}`,
+	}
+	newest := ""
+	for _, d := range source.DefaultSet().Definitions() {
+		newest = max(newest, d.Evidence.Seen)
+	}
+	for _, d := range source.DefaultSet().Definitions() {
+		e := d.Evidence
+		switch {
+		case e.Grade == "":
+			t.Errorf("%s says nothing of its evidence", d.ID)
+		case (e.Grade == source.Old) && d.Disabled == "":
+			t.Errorf("%s is old and enabled", d.ID)
+		case (e.Grade == source.Old) != (e.Seen[:4] <= "2024") || (e.Grade == source.Confirmed) && e.Sample == "":
+			t.Errorf("%s is %s, seen %s, sample %q; old means: not since 2024", d.ID, e.Grade, e.Seen, e.Sample)
+		case (e.Grade == source.Confirmed) != (samples[d.ID] != ""):
+			t.Errorf("%s is %s, and has the sample %q here", d.ID, e.Grade, samples[d.ID])
+		}
+		if e.Grade != source.Confirmed {
+			continue
+		}
+		if seen := yearBefore(newest); e.Seen < seen {
+			t.Errorf("%s was confirmed %s, more than a year before %s: its grade is reported now", d.ID, e.Seen, newest)
+		}
+		result, err := d.Parse(0, &source.Document{Body: []byte(samples[d.ID])})
+		if err != nil || len(result.Observations) == 0 || result.Observations[0].Buy == "" || result.Observations[0].Sell == "" {
+			t.Errorf("%s: %+v, %v", d.ID, result, err)
+		}
+	}
+}
+
+// yearBefore returns the date a year before a date as in Evidence.Seen.
+func yearBefore(date string) string {
+	var year int
+	_, _ = fmt.Sscanf(date, "%4d", &year)
+	return fmt.Sprint(year-1) + date[4:]
+}
+
+func TestOldSourcesAreEnabledByTheOperator(t *testing.T) {
+	set := mustExtend(t, map[string]string{"a.json": `{"id": "peravia-site", "disabled": ""}`})
+	before, _ := source.DefaultSet().Find("peravia-site")
+	if after, _ := set.Find("peravia-site"); after.Disabled != "" || !strings.HasPrefix(before.Disabled, "Old: last seen 2020. ") {
+		t.Errorf("peravia-site is disabled: %q, before: %q", after.Disabled, before.Disabled)
+	}
+}
+
+// The list in docs/sources.md is made from the definitions.
+func TestGoldenListOfSources(t *testing.T) {
+	const begin, end = "<!-- begin of the list: go test ./collectors/source -run Golden -update -->\n", "<!-- end of the list -->"
+	file := filepath.Join("..", "..", "docs", "sources.md")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	head, rest, ok := strings.Cut(string(text), begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s has no list", file)
+	}
+	want := head + begin + listOfSources() + end + tail
+	if *update {
+		must(t, os.WriteFile(file, []byte(want), 0o600))
+	} else if want != string(text) {
+		t.Errorf("the list in %s is not that of the definitions; go test ./collectors/source -run Golden -update writes it", file)
+	}
+}
+
+func listOfSources() string {
+	var list strings.Builder
+	list.WriteString("\n| Evidence | Seen | Sources |\n|---|---|---|\n")
+	rows := map[string][]string{}
+	for _, d := range source.DefaultSet().Definitions() {
+		row := fmt.Sprintf("| %s | %s | ", d.Evidence.Grade, d.Evidence.Seen)
+		rows[row] = append(rows[row], fmt.Sprintf("[%s](%s)", d.ID, d.URL))
+	}
+	for _, row := range slices.Sorted(maps.Keys(rows)) {
+		list.WriteString(row + strings.Join(rows[row], ", ") + " |\n")
+	}
+	list.WriteByte('\n')
+	return list.String()
+}
+
+// Shapes and traps of sites that public readers have seen since the definitions were written.
+func TestEvidenceOfSites(t *testing.T) {
+	const rates = `"DollarBuyRate":58.1,"DollarSellRate":60.1,"EuroBuyRate":66,"EuroSellRate":71`
+	banesco := func(date, buy, sell string) string {
+		return fmt.Sprintf(`<html><body><div class="calculator" data-currency-date=%q data-currency-usd-rate-buy=%q data-currency-usd-rate-sell=%q `+
+			`data-currency-eur-rate-buy="60" data-currency-eur-rate-sell="60"></div></body></html>`, date, buy, sell)
+	}
+	apap := func(script string) string {
+		return `<html><b id="currency-buy-USD"></b><b id="currency-sell-USD"></b><script>` + script + `</script></html>`
+	}
+	for name, test := range map[string]struct {
+		id, body, want string // want = institution, currency, sides and date of the first rate, or a part of the error
+	}{
+		"Popular's own date":        {"popular-site", `{"d":{"results":[{` + rates + `,"BuySellRatesAsOf":"2026-09-15T00:00:00Z"}]}}`, "popular USD 58.1/60.1 2026-09-15"},
+		"its other form":            {"popular-site", `{"value":[{` + rates + `,"BuySellRatesAsOf":"2026-09-15T04:00:00Z"}]}`, "popular USD 58.1/60.1 2026-09-15"},
+		"without a date":            {"popular-site", `{"value":[{` + rates + `}]}`, "popular USD 58.1/60.1 "},
+		"a date that is not one":    {"popular-site", `{"value":[{` + rates + `,"BuySellRatesAsOf":"2026-19-15T04:00:00Z"}]}`, "layout: the date"},
+		"Banesco":                   {"banesco-site", banesco("2026-09-15", "57.10", "60.10"), "banesco USD 57.10/60.10 2026-09-15"},
+		"Banesco's unset fields":    {"banesco-site", banesco("2023-01-01", "50", "51"), "layout: there is no date"},
+		"APAP's script":             {"apap-site", apap(`$("#currency-buy-USD").html(addZeroes("58.10")); $("#currency-sell-USD").html("60").delay(300)`), "apap USD 58.10/60 "},
+		"APAP, a number in parts":   {"apap-site", apap(`$("#currency-buy-USD").html("58" + ".10"); $("#currency-sell-USD").html("60.10")`), "apap USD /60.10 "},
+		"APAP, parts in a call":     {"apap-site", apap(`$("#currency-buy-USD").html(addZeroes(58) + ".10"); $("#currency-sell-USD").html("60.10")`), "apap USD /60.10 "},
+		"La Nacional":               {"la-nacional-site", `<html><div id="tasasModal"><h5>Compra USD <b>RD$58.10</b></h5><h5>Venta USD <b>RD$60.10</b></h5></div></html>`, "la-nacional USD 58.10/60.10 "},
+		"La Nacional, prices apart": {"la-nacional-site", `<html><div id="tasasModal"><h5>Compra USD</h5><p>RD$58.10</p><h5>Venta USD</h5><p>RD$60.10</p></div></html>`, "la-nacional USD 58.10/60.10 "},
+		"Moneycorps":                {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"EUR","compra":"66.10","venta":"70.20"}]}</script></html>`, "moneycorps EUR 66.10/70.20 "},
+		"Moneycorps, one side only": {"moneycorps-site", `<html><script>let d={"monedas":[{"nombre":"USD","compra":"0.00","venta":"60.20"}]}</script></html>`, "moneycorps USD /60.20 "},
+	} {
+		d, _ := source.DefaultSet().Find(test.id)
+		result, err := d.Parse(0, &source.Document{Body: []byte(test.body)})
+		got := fmt.Sprint(err)
+		if err == nil {
+			o := result.Observations[0]
+			got = fmt.Sprintf("%s %s %s/%s %s", o.InstitutionID, o.Currency, o.Buy, o.Sell, o.EffectiveDate)
+		}
+		if err == nil && got != test.want || err != nil && !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func sweep(sample, whole int) int {
+	if os.Getenv("SWEEP") == "whole" {
+		return whole
+	}
+	return sample
+}
+
+// parseAllocatedMax bounds all that reading one document may allocate, garbage too.
+const parseAllocatedMax = 256 << 20
+
+// hostile are documents that cost as much as their size allows, each against something that readers do.
+func hostile() map[string]string {
+	const size = 5 << 20 // the most that is fetched
+	fill := func(part string) string { return strings.Repeat(part, size/len(part)) }
+	in := func(open string, times int, inside string) string {
+		return wholePage(strings.Repeat(open, times) + inside)
+	}
+	numbered := func(times int, format string) string {
+		var b strings.Builder
+		for i := range times {
+			b.WriteString(strings.ReplaceAll(format, "%d", fmt.Sprint(i)))
+		}
+		return b.String()
+	}
+	const row, table = `<div class="_bns--table table plan"><table class="table" id="Dolar">`, `<tr><th class="nombre">Tipo<th>Moneda<th>Compra<th>Venta`
+	return map[string]string{
+		"a class of 5 MB":            in(`<div class="overlay tasas `+strings.Repeat("a ", size/3)+`">`, 1, strings.Repeat("<p><label>1</label></p>", 9000)),
+		"half a million attributes":  in(`<div class="overlay" `+strings.Repeat("a ", size/4)+`>`, 1, strings.Repeat("<p><label>1</label></p>", 9000)),
+		"one inside of another":      in(`<div class="overlay tasas _bns--table">`, 480, strings.Repeat("<ul><li><h2></h2></li></ul>", 9000)),
+		"as deep as it may be":       in(`<div class="overlay tasas _bns--table">`, 120, strings.Repeat("<h2><strong><p></p></strong></h2>", 9000)),
+		"wide":                       in("", 0, strings.Repeat("<ul>"+strings.Repeat("<li></li>", 9900)+"</ul>", 10)),
+		"wide rows":                  in("", 0, strings.Repeat(row+"<tr>"+strings.Repeat("<td></td>", 9900)+"</table></div>", 9)),
+		"cells over fifty others":    in(row, 1, strings.Repeat(`<tr><td colspan=50 rowspan=50>`+strings.Repeat("moneda ", 1000), 700)),
+		"a cell of 5 MB over others": in(row, 1, `<tr><td colspan=50 rowspan=50>`+fill("tipo ")+strings.Repeat("<tr><td>1", 100)),
+		"tables in tables":           in(`<table class="table" id="Dolar"><tr><td>`, 120, strings.Repeat("<tr><td>a<td>b<td>c", 2500)),
+		"tables in wide tables":      in(row+`<tr class="subtitulo-dolar">`+strings.Repeat("<td>", 60), 100, ""),
+		"rows":                       in(row+table, 1, strings.Repeat(`<tr><td class="nombre">RM<td>Euro (EU)<td>1<td>2`, 9900)),
+		"rows that differ":           in(row+table, 1, numbered(9900, `<tr><td class="nombre">l%d<td>Euro %d<td>1<td>%d`)),
+		"a million rows":             in(row, 1, strings.Repeat("<tr>", 1_000_000)),
+		"text":                       in("<main>", 1, fill("vendemos ")),
+		"entities":                   in("<main>", 1, fill("&nbsp;&#53;&amp;")),
+		"the pattern, but its end":   in("<main>", 1, strings.Repeat("vendemos: RD$ 58.10 compramos: RD$ ", (1<<20)/40)),
+		"the pattern":                in("<main>", 1, strings.Repeat("vendemos: RD$ 58.10 compramos: RD$ 57.10 ", (1<<20)/50)),
+		"the pattern's beginning":    in("<marquee>", 1, strings.Repeat("dolar compra ", (1<<20)/16)),
+		"scripts":                    in("", 0, strings.Repeat("<script>"+strings.Repeat("currency-buy-USD ", 60_000)+"</script>", 5)),
+		"the same price":             in("", 0, strings.Repeat(`<p class="tasacambio-compraUS calculator da-ef">58.10</p>`, 9900)),
+		"styles":                     in(`<div class="tasacambio-compraUS">`, 1, strings.Repeat(`<p style="`+strings.Repeat(" ", 5000)+`">1</p>`, 900)),
+		"digits":                     in(`<p class="tasacambio-compraUS">`, 1, strings.Repeat("8", 1<<20-500)),
+		"tags without an end":        fill("<"),
+		"comments":                   wholePage(fill("<!-- -->")),
+		"numbers":                    strings.Repeat("58.10 ", (1<<20)/6),
+		"lists in lists":             fill("["),
+		"objects in objects":         fill(`{"a":`),
+		"a list of numbers":          `{"data":[1` + fill(",1") + `]}`,
+		"a list of objects":          `{"data":[{}` + fill(",{}") + `]}`,
+		"entries":                    `{"status":"OK","data":[{}` + fill(`,{"coinCode":2,"saleValue":1}`) + `]}`,
+		"keys":                       `{"data":1` + fill(`,"a":1`) + `}`,
+		"escapes":                    `{"data":"` + fill(`\u0041`) + `"}`,
+		"a number of 5 MB":           `{"rates":{"USD":{"buying":` + fill("9") + `}},"date":"2026-09-17"}`,
+		"a large exponent":           `{"compraUS":1e999999999,"ventaUS":1e-999999999}`,
+	}
+}
+
+func readers(document string) []string {
+	if strings.HasPrefix(document, "{") || strings.HasPrefix(document, "[") {
+		return []string{"vimenca-site", "lafise-site"}
+	}
+	return []string{"apap-site", "infodolar", "qik-site", "quezada-site"}
+}
+
+// TestHostileDocumentsAreBounded: whatever a document holds, reading it allocates little more than the document
+// needs. TestFaultsD4_HostileDocuments measures time and heap.
+func TestHostileDocumentsAreBounded(t *testing.T) {
+	documents := hostile()
+	var largest string
+	var most uint64
+	for i, name := range slices.Sorted(maps.Keys(documents)) {
+		for j, id := range readers(documents[name]) {
+			if (i+j)%sweep(8, 1) > 0 {
+				continue
+			}
+			d, _ := source.DefaultSet().Find(id)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, _ = d.Parse(0, &source.Document{Body: []byte(documents[name])})
+			runtime.ReadMemStats(&after)
+			if used := after.TotalAlloc - before.TotalAlloc; used > most {
+				most, largest = used, name+", "+id
+			}
+		}
+	}
+	t.Logf("largest is %s with %d MiB", largest, most>>20)
+	if most > parseAllocatedMax {
+		t.Errorf("%s allocates %d MiB, want at most %d", largest, most>>20, parseAllocatedMax>>20)
+	}
+}
+
+func wholePage(body string) string {
+	return "<html><head><title>x</title></head><body>" + body + "</body></html>"
 }
