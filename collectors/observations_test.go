@@ -331,15 +331,10 @@ func TestMalformedNDJSON(t *testing.T) {
 		{swap(`"58"`, `"\u0000"`), `buy: found "\x00", want text without control characters and without U+FFFD, the mark of damaged text`},
 		{swap(`"58"`, `"\ud800"`), "buy: found \"\uFFFD\", want text without control characters and without U+FFFD, the mark of damaged text"},
 		{good + good, "found no JSON: invalid character '{' after top-level value" + object},
-		{good + ",", "found no JSON: invalid character ',' after top-level value" + object},
 		{good[:40], "found no JSON: unexpected end of JSON input" + object},
-		{swap(`"a"}`, `"a",}`), "found no JSON: invalid character '}' looking for beginning of object key string" + object},
 		{"x", "found no JSON: invalid character 'x' looking for beginning of value" + object},
 		{`[]`, "found one array, want a JSON object"},
-		{`"58"`, "found one string, want a JSON object"},
-		{`58`, "found one number, want a JSON object"},
 		{`null`, "observedAt: found nothing, want a value"},
-		{`{}`, "observedAt: found nothing, want a value"},
 		{strings.Repeat("[", 60_000), "found no JSON: invalid character '[' exceeded max depth" + object},
 		{swap("USD", "U\x00D"), "found bytes that are not text, want text in UTF-8 without NUL"},
 		{swap("USD", "U\xffD"), "found bytes that are not text, want text in UTF-8 without NUL"},
@@ -487,21 +482,18 @@ func checkWritten(t rapid.TB, rows []Observation, format Format) {
 	}
 }
 
-func FuzzCSV(f *testing.F) {
-	f.Add([]byte(header + "2025-05-17T13:29:03Z,popular,USD,unspecified,commercial,58,60.5,infodolar,,\n"))
-	f.Add([]byte(header + "2025-05-17T13:29:03Z,\"po\"\"p\",USD,,,58,,x,2025-01-01,2025-05-17T13:29:03.5-04:00\r\n\r\nx"))
+func FuzzObservations(f *testing.F) {
+	f.Add([]byte("2025-05-17T13:29:03Z,popular,USD,unspecified,commercial,58,60.5,infodolar,,\n"))
+	f.Add([]byte("2025-05-17T13:29:03Z,\"po\"\"p\",USD,,,58,,x,2025-01-01,2025-05-17T13:29:03.5-04:00\r\n\r\nx"))
 	f.Add([]byte("\uFEFFsell,buy" + header + "\x00\n\xff,\n\"\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		checkAccounted(t, data, CSV)
-		checkAccounted(t, append([]byte(header), data...), CSV)
-	})
-}
-
-func FuzzNDJSON(f *testing.F) {
 	f.Add([]byte(`{"observedAt":"2025-05-17T13:29:03Z","institutionId":"p","currency":"USD","buy":"58","sell":null,"sourceId":"a"}`))
 	f.Add([]byte("{\"buy\":58}\n[]\n{\"buy\":\"1\",\"buy\":\"2\"}\r\n{}{}\n\n{\"x\":\"\\ud800\"}"))
 	f.Add([]byte("\uFEFF{\"observedAt\":\"\"}\n\xff\n\x00"))
-	f.Fuzz(func(t *testing.T, data []byte) { checkAccounted(t, data, NDJSON) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		checkAccounted(t, data, CSV)
+		checkAccounted(t, append([]byte(header), data...), CSV)
+		checkAccounted(t, data, NDJSON)
+	})
 }
 
 func decimal(text string) engine.Decimal {
@@ -543,22 +535,16 @@ func TestExport_Lines(t *testing.T) {
 				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
 		},
 	}
-	wantLines(t, "all", Export([]engine.SavedCurrency{state}), at, []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"})
-}
-
-// wantLines holds lines against "hours buy" and, where it is given, "published".
-func wantLines(t *testing.T, what string, lines []Observation, at func(int) time.Time, want []string) {
-	t.Helper()
 	var got []string
-	for _, line := range lines {
+	for _, line := range Export([]engine.SavedCurrency{state}) {
 		text := fmt.Sprintf("%d %s", int(line.ObservedAt.Sub(at(0))/time.Hour), line.Buy)
 		if !line.PublishedAt.IsZero() {
 			text += " published"
 		}
 		got = append(got, text)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %q, want %q", what, got, want)
+	if want := []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
