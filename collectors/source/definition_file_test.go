@@ -100,20 +100,6 @@ func TestDefaultsOfADefinition(t *testing.T) {
 	}
 }
 
-func TestWhatIsComparedIsNormalised(t *testing.T) {
-	rows := mustRead(t, rowsFile)
-	if _, known := rows.Pages[0].Extract.Rows.Labels["lopez de haro"]; !known {
-		t.Errorf("labels are %v", rows.Pages[0].Extract.Rows.Labels)
-	}
-	if got := rows.Pages[0].Extract.Rows.Ignore[0]; got != "promedio infodolar" {
-		t.Errorf("ignored label is %q", got)
-	}
-	sheet := mustRead(t, sheetFile)
-	if got := sheet.Pages[0].Extract.Sheet.Year; got != "ano" {
-		t.Errorf("heading of the year is %q", got)
-	}
-}
-
 type broken struct{ file, old, fresh, want string }
 
 func brokenHeads() map[string]broken {

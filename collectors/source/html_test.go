@@ -442,16 +442,6 @@ func TestContent_GoodPagesBehindWalls(t *testing.T) {
 	checkCase(t, oneField(), documentOf(pageOf("<p>Mantenimiento</p>")), parseCase{fails: Layout})
 }
 
-func TestDocument_Challenge(t *testing.T) {
-	for name, page := range map[string]string{
-		"an error page": pageOf("<h1>Error 500</h1><p>Intente mas tarde</p>"), "nothing": "", "a workbook": "PK\x03\x04captcha", "JSON": `{"error":"x"}`,
-	} {
-		if mark := (&Document{Body: []byte(page)}).Challenge(); mark != "" {
-			t.Errorf("%s is taken for a challenge by %q", name, mark)
-		}
-	}
-}
-
 // Pages that only an attack can mean are refused before selectors and patterns go through them.
 func TestHTML_Limits(t *testing.T) {
 	const childrenMax, nodesMax, tagsMax = 10_000, 100_000, 200_000 // of package markup
