@@ -50,7 +50,7 @@ type requestPools struct {
 
 // New returns Accounts without starting the actors.
 func New(c Config) (*Accounts, error) {
-	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: keyindex.New(), timer: newWriteTimer()}
+	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: keyindex.New(), timer: &writeTimer{}}
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
@@ -130,8 +130,9 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 			return err
 		}
 	}
-	t.timer.shards = t.Shards
-	t.timer.start(t.Node != 0)
+	if t.timer.shards = t.Shards; t.Node != 0 {
+		t.timer.checkReturns()
+	}
 	return nil
 }
 

@@ -59,7 +59,7 @@ func testShard(t *testing.T) (*ShardActor, <-chan *eventWrite) {
 	return &ShardActor{
 		actors: system, kind: &mailbox.Kind{Name: "account", Transient: true}, count: new(atomic.Int64), Accounts: map[uint64]*AccountActor{},
 		common: &accountCommon{
-			clock: clock, log: &commitlog.Log{}, keys: keyindex.New(), queuedMax: 1, shard: self, timer: newWriteTimer(),
+			clock: clock, log: &commitlog.Log{}, keys: keyindex.New(), queuedMax: 1, shard: self, timer: &writeTimer{},
 			quotaPolicy: account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault},
 		},
 	}, events

@@ -122,11 +122,6 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	return t.CreateKeyFor(id, name)
-}
-
-// CreateKeyFor creates a key for an account by ID, without a session.
-func (t *Accounts) CreateKeyFor(id uint64, name string) (account.KeyRecord, account.Secret, error) {
 	key, secret, err := t.newKey(id)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
@@ -180,15 +175,10 @@ func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, 
 
 // RevokeKey implements account.Service.
 func (t *Accounts) RevokeKey(token account.Digest, id string) error {
-	account, err := t.session(token)
+	accountID, err := t.session(token)
 	if err != nil {
 		return err
 	}
-	return t.RevokeKeyOf(account, id)
-}
-
-// RevokeKeyOf revokes a key of an account by ID, without a session.
-func (t *Accounts) RevokeKeyOf(accountID uint64, id string) error {
 	return t.change(accountID, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
 		return a.Account.RevokeKey(id, byOwner, wallTime(now))
 	})

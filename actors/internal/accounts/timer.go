@@ -22,76 +22,61 @@ type Flush struct{ mailbox.OneWay }
 // CheckReturns tells a shard to send checkReturn to all its accounts.
 type CheckReturns struct{ mailbox.OneWay }
 
-// writeTimer is a goroutine that sends Flush to all shards FlushDelay after schedule, or at once after flushNow. In a
-// cluster it also sends CheckReturns.
+// writeTimer sends Flush to all shards FlushDelay after schedule, or at once after flushNow. In a cluster it also sends
+// CheckReturns. Its methods do not block.
 type writeTimer struct {
-	shards         []*mailbox.Ref // set before start
-	wake, now, end chan struct{}
-	done           sync.WaitGroup
+	shards []*mailbox.Ref // set before the first message
+
+	mu             sync.Mutex
+	delay, returns *time.Timer // nil: not waiting
+	ended          bool
 }
 
-func newWriteTimer() *writeTimer {
-	return &writeTimer{wake: make(chan struct{}, 1), now: make(chan struct{}, 1), end: make(chan struct{})}
-}
-
-// schedule makes the shards write after FlushDelay. It does not block.
-func (t *writeTimer) schedule() { signal(t.wake) }
-
-// flushNow makes the shards write now. It does not block.
-func (t *writeTimer) flushNow() { signal(t.now) }
-
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // signalled already
+// schedule makes the shards write after FlushDelay.
+func (t *writeTimer) schedule() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.delay == nil && !t.ended {
+		t.delay = time.AfterFunc(FlushDelay, t.flushNow)
 	}
 }
 
-func (t *writeTimer) start(inCluster bool) {
-	var returns <-chan time.Time
-	stop := func() {}
-	if inCluster {
-		ticker := time.NewTicker(checkReturnsInterval)
-		returns, stop = ticker.C, ticker.Stop
-	}
-	t.done.Go(func() {
-		defer stop()
-		t.run(returns)
-	})
+// flushNow makes the shards write now.
+func (t *writeTimer) flushNow() {
+	t.mu.Lock()
+	stopTimer(t.delay)
+	t.delay = nil
+	t.mu.Unlock()
+	t.send(&Flush{})
 }
 
-func (t *writeTimer) run(returns <-chan time.Time) {
-	delay := time.NewTimer(FlushDelay)
-	defer delay.Stop()
-	delay.Stop()
-	waiting := false
-	for {
-		var message mailbox.Message = &Flush{}
-		select {
-		case <-t.end:
-			return
-		case <-t.wake:
-			if !waiting {
-				waiting = true
-				delay.Reset(FlushDelay)
-			}
-			continue
-		case <-returns:
-			message = &CheckReturns{}
-		case <-t.now:
-			waiting = false
-			delay.Stop()
-		case <-delay.C:
-			waiting = false
-		}
-		for _, shard := range t.shards {
-			shard.Send(message)
-		}
+// checkReturns sends CheckReturns from now on.
+func (t *writeTimer) checkReturns() {
+	t.send(&CheckReturns{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ended {
+		t.returns = time.AfterFunc(checkReturnsInterval, t.checkReturns)
 	}
 }
 
-// stop ends the goroutine. Later events are written only if a request waits for them.
+func (t *writeTimer) send(m mailbox.Message) {
+	for _, shard := range t.shards {
+		shard.Send(m)
+	}
+}
+
+// stop ends the messages. Later events are written only if a request waits for them.
 func (t *writeTimer) stop() {
-	close(t.end)
-	t.done.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	stopTimer(t.delay)
+	stopTimer(t.returns)
+}
+
+func stopTimer(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+	}
 }
