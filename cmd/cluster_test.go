@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,7 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 )
@@ -59,7 +60,7 @@ func TestCluster_SecretForAll(t *testing.T) {
 // in order.
 func TestCluster_StartWithoutOthers(t *testing.T) {
 	t.Parallel()
-	node := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(1, clustertest.Addresses(t, 3), secretFile(t))...)...)
+	node := start(t, realNow, append(serveArgs(t.TempDir()), clusterArgs(1, clusterAddresses(t), secretFile(t))...)...)
 	node.listening().mustGet("/livez")
 	if status, body, err := node.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, `"state":"joining"`) || !strings.Contains(body, `"state":"no_majority"`) {
 		t.Errorf("readyz: %d %s, %v", status, body, err)
@@ -94,6 +95,25 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 	start(t, realNow, serveArgs(data)...).listening()
 }
 
+// clusterAddresses returns three loopback addresses. Their ports are below those that systems choose for outgoing
+// connections, so a node that starts again finds its own free. A UDP socket reserves each of them among processes.
+func clusterAddresses(t *testing.T) (at []string) {
+	t.Helper()
+	for len(at) < 3 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000))
+		reservation, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = reservation.Close() })
+		if l, err := net.Listen("tcp", address); err == nil {
+			noError(t, l.Close())
+			at = append(at, address)
+		}
+	}
+	return at
+}
+
 // clusterArgs make a node one of three at the given addresses.
 func clusterArgs(node int, at []string, secret string) []string {
 	return []string{
@@ -105,7 +125,7 @@ func clusterArgs(node int, at []string, secret string) []string {
 // clusterNodes starts three nodes that are one service, and waits until each has read the log.
 func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []string) {
 	t.Helper()
-	at, secret := clustertest.Addresses(t, 3), secretFile(t)
+	at, secret := clusterAddresses(t), secretFile(t)
 	for i := range at {
 		data := t.TempDir()
 		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, secret)...)...)
@@ -214,7 +234,7 @@ func TestCluster_EarlierVersion(t *testing.T) {
 	t.Parallel()
 	data := importedData(t, observation(1, "59", "60"))
 	noError(t, os.WriteFile(filepath.Join(data, "cluster.json"), []byte(`{"format": 1, "cluster": "test", "stream": "1f", "name": "node-3", "node": 3}`), 0o600))
-	args := append(serveArgs(data), clusterArgs(3, clustertest.Addresses(t, 3), secretFile(t))...)
+	args := append(serveArgs(data), clusterArgs(3, clusterAddresses(t), secretFile(t))...)
 	if got := run(t, nil, nil, args...); got.code != exit.BadData || !strings.Contains(got.stderr, "belongs to a cluster of an earlier version") {
 		t.Errorf("code %d, %s", got.code, got.stderr)
 	}
@@ -263,7 +283,7 @@ func TestCluster_Alone(t *testing.T) {
 // TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one took in.
 func TestContract_Cluster(t *testing.T) {
 	t.Parallel()
-	at, secret := clustertest.Addresses(t, 3), secretFile(t)
+	at, secret := clusterAddresses(t), secretFile(t)
 	var nodes []*program
 	var first string
 	for i := range at {

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/wal"
 )
@@ -63,7 +62,7 @@ type testCluster struct {
 func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
 	f := &testCluster{t: t, parent: t, nodes: make([]*testNode, 3)}
-	at := clustertest.Addresses(t, 3)
+	at := freeAddresses(t, 3)
 	for i := range 3 {
 		f.members = append(f.members, Member{Node: engine.NodeID(i + 1), Address: at[i]})
 	}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -17,7 +16,7 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	for i, at := range clustertest.Addresses(t, 2) {
+	for i, at := range freeAddresses(t, 2) {
 		f.members = append(f.members, Member{Node: engine.NodeID(i + 4), Address: at})
 	}
 	for i, m := range f.members[3:] {
@@ -47,7 +46,7 @@ func TestMembers(t *testing.T) {
 	eventually(t, "no report about the nodes that have left", func() bool { return len(f.nodes[f.leader()].cluster.Status().Nodes) == 3 })
 
 	left = slices.Clone(left)
-	left[2].Address = clustertest.Addresses(t, 1)[0] // node-5 moves
+	left[2].Address = freeAddresses(t, 1)[0] // node-5 moves
 	f.configs[4].Listen = left[2].Address
 	for _, i := range []int{2, 3, 4} {
 		f.relist(i, left)
@@ -65,7 +64,7 @@ func TestMembers_Swap(t *testing.T) {
 	f := newTestCluster(t)
 	f.startAll()
 	written := f.mustAppendSome("before")
-	f.members = append(slices.Clone(f.members[:2]), Member{Node: 4, Address: clustertest.Addresses(t, 1)[0]})
+	f.members = append(slices.Clone(f.members[:2]), Member{Node: 4, Address: freeAddresses(t, 1)[0]})
 	f.configs, f.nodes = append(f.configs, f.config(4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)
 	f.relist(0, f.members)
 	f.relist(1, f.members)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // network connects the nodes of a cluster through proxies, so that each pair can be cut.
@@ -29,7 +28,7 @@ func newNetwork(t testing.TB, f *testCluster) *network {
 	t.Helper()
 	w := &network{t: t, cut: none}
 	w.healed.L = &w.mu
-	nowhere := clustertest.Addresses(t, len(f.configs)) // nodes must not learn addresses that bypass the proxies
+	nowhere := freeAddresses(t, len(f.configs)) // nodes must not learn addresses that bypass the proxies
 	for from := range f.configs {
 		f.configs[from].Members = slices.Clone(f.members)
 		for to, m := range f.members {

@@ -12,7 +12,6 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tasard/tasard/actors"
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -175,7 +174,7 @@ func oneCodeKey(t *testing.T, f *testCluster) {
 // it may lack records that it acknowledged.
 func sameNodeTwice(t *testing.T, f *testCluster) {
 	const words = "have accepted another process as node-2"
-	first, second, elsewhere := f.configs[1], f.configs[1], clustertest.Addresses(f.parent, 1)[0]
+	first, second, elsewhere := f.configs[1], f.configs[1], freeAddresses(f.parent, 1)[0]
 	second.Dir, second.Listen = f.parent.TempDir(), elsewhere
 	wantRefused(t, second, words)
 	copied := second

@@ -44,9 +44,8 @@ const (
 	writeTimeout    = 5 * time.Second
 	// silenceMax is the time without a message after which a node closes a connection and dials again. Without it a
 	// connection would resume late after an interruption, because TCP doubles the time between its attempts.
-	silenceMax     = 3 * time.Second
-	pendingMax     = 128 // connections that have not authenticated themselves
-	pendingPerHost = 32
+	silenceMax = 3 * time.Second
+	pendingMax = 128 // connections that have not authenticated themselves
 )
 
 // hello is the first message of each side.
@@ -420,29 +419,17 @@ func (t *transport) accept() {
 	}
 }
 
-// admit limits the number of connections that have not authenticated themselves, for each address and for all. Beyond a
-// limit it closes the oldest, so that a node can connect even during a flood from its own address.
+// admit limits the number of connections that have not authenticated themselves. Beyond the limit it closes the oldest,
+// so that a node can connect even during a flood.
 func (t *transport) admit(conn net.Conn) bool {
 	if !t.begin(conn) {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	host, oldest, sameHost := hostOf(conn.RemoteAddr().String()), 0, 0
-	for i, p := range t.pending {
-		if hostOf(p.RemoteAddr().String()) == host {
-			if sameHost == 0 {
-				oldest = i
-			}
-			sameHost++
-		}
-	}
-	if sameHost < pendingPerHost {
-		oldest = 0
-	}
-	if sameHost >= pendingPerHost || len(t.pending) >= pendingMax {
-		_ = t.pending[oldest].Close()
-		t.pending = append(t.pending[:oldest], t.pending[oldest+1:]...)
+	if len(t.pending) >= pendingMax {
+		_ = t.pending[0].Close()
+		t.pending = t.pending[1:]
 		t.log.write("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", conn.RemoteAddr().String())
 	}
 	t.pending = append(t.pending, conn)

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tasard/tasard/actors/cluster/clustertest"
 )
 
 // logBuffer is a log that goroutines write.
@@ -38,7 +36,7 @@ func (b *logBuffer) String() string {
 func startTransport(t *testing.T, c Config) (*transport, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
-	c.Dir, c.Listen, c.Logger = t.TempDir(), clustertest.Addresses(t, 1)[0], slog.New(slog.NewTextHandler(log, nil))
+	c.Dir, c.Listen, c.Logger = t.TempDir(), freeAddresses(t, 1)[0], slog.New(slog.NewTextHandler(log, nil))
 	node, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +81,7 @@ func TestTransport_Flood(t *testing.T) {
 	c := valid()
 	transport, log := startTransport(t, c)
 	address := transport.listener.Addr().String()
-	for i := range 20 * pendingPerHost {
+	for i := range 5 * pendingMax {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +96,7 @@ func TestTransport_Flood(t *testing.T) {
 		defer transport.mu.Unlock()
 		return len(transport.pending)
 	}
-	eventually(t, "few connections", func() bool { return open() <= pendingPerHost })
+	eventually(t, "few connections", func() bool { return open() <= pendingMax })
 	if h, err := greet(t, address, configOf(t, c), hello{To: c.name()}, c); err != nil || h.Name != c.name() {
 		t.Errorf("during the flood a node is greeted with %+v, %v", h, err)
 	}

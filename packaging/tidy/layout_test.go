@@ -51,7 +51,6 @@ var layout = map[string]row{
 	"actors/internal/keyindex":   {may: "engine/account actors/mailbox", never: "net net/http os", exact: true},
 	"actors/internal/record":     {may: "engine engine/account google.golang.org/protobuf", never: "net net/http os unsafe", exact: true},
 	"actors/cluster":             {may: "engine engine/account actors wal go.etcd.io/raft/v3 google.golang.org/protobuf", never: "net/http"},
-	"actors/cluster/clustertest": {}, // of tests, here and in the root
 	"actors/mail":                {may: "engine engine/account wneessen/go-mail", tests: "emersion/go-smtp emersion/go-sasl", never: "net/http net/smtp os/exec"},
 	"httpapi": {may: "engine engine/account httpapi/conn httpapi/internal/encode httpapi/internal/params httpapi/internal/fields httpapi/internal/rendered httpapi/internal/counters valyala/fasthttp prometheus/client_golang",
 		tests: "santhosh-tekuri/jsonschema/v6", exact: true},

@@ -1,4 +1,4 @@
-package clustertest
+package cluster
 
 import (
 	"fmt"
@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// All ports are below 32,768, which is the first port that Linux chooses for outgoing connections. Other systems begin
-// at a higher port.
+// All ports are below 32,768, which is the first port that Linux chooses for outgoing connections.
 const (
 	firstPort   = 20_000
 	portCount   = 12_000
@@ -22,10 +21,10 @@ const (
 // dial their old ports, so a port is tried again only after all others.
 var triedPorts atomic.Int64
 
-// Addresses returns count loopback addresses (host:port) for TCP. They are reserved until the end of the test, even
-// while no node listens on them. To reserve a port among test processes, it keeps a UDP socket open on the same port.
-// The test fails if there are not enough free ports.
-func Addresses(t testing.TB, count int) []string {
+// freeAddresses returns count loopback addresses (host:port) for TCP. They are reserved until the end of the test, even
+// while no node listens on them: a node that starts again must not find another process, or a node of another test, at
+// its address. To reserve a port among test processes, it keeps a UDP socket open on the same port.
+func freeAddresses(t testing.TB, count int) []string {
 	t.Helper()
 	var addresses []string
 	for range attemptsMax {
