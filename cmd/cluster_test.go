@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -99,8 +98,8 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 // connections, so a node that starts again finds its own free. A UDP socket reserves each of them among processes.
 func clusterAddresses(t *testing.T) (at []string) {
 	t.Helper()
-	for len(at) < 3 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000))
+	for port := os.Getpid() * 97 % 9_000; len(at) < 3; port++ {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+port%10_000)
 		reservation, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue

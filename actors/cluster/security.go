@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"math/big"
-	"net"
 	"time"
 )
 
@@ -56,9 +55,4 @@ func (c *Config) tlsConfig() (*tls.Config, error) {
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}}, RootCAs: pool, ClientCAs: pool,
 		ServerName: serverName, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
 	}, nil
-}
-
-func hostOf(address string) string {
-	host, _, _ := net.SplitHostPort(address) // checkAddress has accepted it
-	return host
 }

@@ -64,8 +64,12 @@ type claim struct {
 	connections      int    // number of open connections of the process
 }
 
-// errOtherProcess: the process was refused because of a claim.
-var errOtherProcess = errors.New("another process of this node is connected")
+var (
+	// errOtherProcess: this node refuses a process because of a claim.
+	errOtherProcess = errors.New("another process of this node is connected")
+	// errRefused: another node refuses this process because of a claim.
+	errRefused = errors.New("the node has accepted another process of this node")
+)
 
 // transport sends messages to other nodes and receives theirs.
 type transport struct {
@@ -183,7 +187,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 			address = *l.learned.Load()
 		}
 		conn, r, err := t.dial(ctx, l.name, address)
-		l.refused.Store(errors.Is(err, errOtherProcess))
+		l.refused.Store(errors.Is(err, errRefused))
 		pause = min(2*pause, dialIntervalMax)
 		if err == nil {
 			pause = dialInterval
@@ -306,7 +310,7 @@ func readHello(r *bufio.Reader) (h hello, err error) {
 	kind, body, err := readMessage(r)
 	switch {
 	case err == nil && kind == kindRefused:
-		err = errOtherProcess
+		err = errRefused
 	case err == nil && kind != kindHello:
 		err = errors.New("not a node of a cluster")
 	}

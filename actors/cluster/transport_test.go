@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -158,6 +159,30 @@ func TestTransport_WrongNode(t *testing.T) {
 	defer cancel()
 	if _, _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
 		t.Error("this node was taken for node-2")
+	}
+}
+
+// TestTransport_OwnClaim: a node that still has a connection of a process that was killed does not take the node's next
+// process for one that refuses it.
+func TestTransport_OwnClaim(t *testing.T) {
+	t.Parallel()
+	c := valid()
+	c.Members[1].Address = freeAddresses(t, 1)[0]
+	transport, _ := startTransport(t, c)
+	transport.mu.Lock()
+	transport.claims["node-2"] = &claim{process: "killed", connections: 1}
+	transport.mu.Unlock()
+	c.Node, c.Listen, c.Dir = 2, "", t.TempDir()
+	next, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.Close() }()
+	if _, _, err := transport.dial(t.Context(), "node-2", c.Members[1].Address); !errors.Is(err, errOtherProcess) || errors.Is(err, errRefused) {
+		t.Errorf("got %v", err)
+	}
+	if _, refusing := transport.acceptance(); refusing > 0 {
+		t.Error("the next process counts as refusing")
 	}
 }
 
