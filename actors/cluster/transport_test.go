@@ -149,6 +149,22 @@ func TestTransport_OtherSecret(t *testing.T) {
 			t.Errorf("%s: greeted with %+v", name, h)
 		}
 	}
+	impostor := configOf(t, other) // listens at the port of a stopped node, and takes every client
+	impostor.ClientAuth = tls.NoClientCert
+	listener, err := tls.Listen("tcp", freeAddresses(t, 1)[0], impostor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			_ = conn.(*tls.Conn).Handshake()
+		}
+	}()
+	var unknown *tls.CertificateVerificationError
+	if _, _, err := transport.dial(t.Context(), "node-2", listener.Addr().String()); !errors.As(err, &unknown) {
+		t.Errorf("an impostor: %v", err)
+	}
 }
 
 // TestTransport_WrongNode: a node that dials another one by a wrong address notices it.
