@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -38,10 +39,12 @@ func (f *fetchError) asRetryable() *fetchError {
 // exchangeError classifies err, the error of a request without a complete response. action names the request in
 // Failure.Detail.
 func (s *session) exchangeError(ctx context.Context, err error, action string) *fetchError {
+	// The end of a Fetch may close a connection before it ends the context of the request.
+	ended := cmp.Or(s.ended(), ctx.Err())
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(ctx.Err())
-	case isTimeout(ctx, err):
+	case errors.Is(ended, context.Canceled):
+		return newFetchError(source.Network, "%s: the fetch was cancelled", action).withCause(ended)
+	case isTimeout(ended, err):
 		return newFetchError(source.Timeout, "%s: no complete response in time (at most %v for a request, %v for a fetch)",
 			action, s.client.config.RequestTimeout, s.client.config.FetchTimeout).withCause(err).asRetryable()
 	case errors.Is(err, http.ErrSchemeMismatch):
@@ -55,9 +58,9 @@ func (s *session) exchangeError(ctx context.Context, err error, action string) *
 	}
 }
 
-func isTimeout(ctx context.Context, err error) bool {
+func isTimeout(ended, err error) bool {
 	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) ||
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(ended, context.DeadlineExceeded) ||
 		errors.As(err, &timeout) && timeout.Timeout()
 }
 

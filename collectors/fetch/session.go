@@ -27,6 +27,7 @@ type session struct {
 	cookies    http.CookieJar
 	transport  *http.Transport
 	secrets    secretTexts
+	ended      func() error // the error of the context of the Fetch
 }
 
 // newSession returns the session of a Fetch. The end of ctx closes its connections.
@@ -38,7 +39,7 @@ func (c *Client) newSession(ctx context.Context, d *source.Definition, page int)
 	cookies, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // it returns no error
 	return &session{
 		client: c, definition: d, page: &d.Pages[page], startedAt: c.config.Clock(),
-		cookies: cookies, transport: transport,
+		cookies: cookies, transport: transport, ended: ctx.Err,
 	}, nil
 }
 
