@@ -216,75 +216,65 @@ func TestHTMLRows_DateOfTheRow(t *testing.T) {
 	})
 }
 
-// Free text that names its sides, the other one first.
-func TestTextRegex_Sides(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
-		At: "body", Pattern: `Vendemos:\s*RD\$\s*(?P<sell>[0-9.,]+).*?Compramos:\s*RD\$\s*(?P<buy>[0-9.,]+)`,
-	}})
-	checkCases(t, d, []parseCase{
-		{"as it is", pageOf("<h1>Tasa</h1><p>Vendemos: RD$&nbsp;59.80</p><div><b>Compramos:</b> RD$ 57.10</div>"), []string{
-			"test USD unspecified [57.10] [59.80]",
-		}, "", ""},
-		{"twice the same", pageOf(strings.Repeat("<p>Vendemos: RD$59.80 Compramos: RD$57.10</p>", 2)), []string{
-			"test USD unspecified [57.10] [59.80]",
-		}, "", ""},
-		{"other words", pageOf("<p>Venta: RD$59.80</p>"), nil, Layout, "matches of the pattern"},
-		{"no number", pageOf("<p>Vendemos: RD$ ... Compramos: RD$ ...</p>"), nil, Value, "..."},
-		{"zero", pageOf("<p>Vendemos: RD$ 0.00 Compramos: RD$ 0</p>"), nil, Empty, ""},
-		{"no HTML", "Vendemos: RD$ 59.80 Compramos: RD$ 57.10", nil, WrongContent, "want HTML"},
-	})
+// textCase is a text-regex and what it reads.
+type textCase struct {
+	text  Text
+	cases []parseCase
 }
 
-// A page that has nothing but numbers: exactly two, or the page has changed.
-func TestTextRegex_ExactlySoMany(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
-		At: "header label", Pattern: `\A[^0-9\n]*(?P<buy>[0-9.]+)[^0-9\n]*\n[^0-9\n]*(?P<sell>[0-9.]+)[^0-9\n]*\z`,
-	}})
+func TestTextRegex(t *testing.T) {
 	label := func(texts ...string) string {
 		return pageOf("<header><label>" + strings.Join(texts, "</label><label>") + "</label></header><label>1</label>")
 	}
-	checkCases(t, d, []parseCase{
-		{"two", label("Compra $58.00", "Venta 59.25"), []string{"test USD unspecified [58.00] [59.25]"}, "", ""},
-		{"three", label("58.00", "59.25", "66.00"), nil, Layout, ""},
-		{"one", label("58.00"), nil, Layout, ""},
-		{"none", pageOf("<b>58.00</b>"), nil, Layout, "there is no text"},
-	})
-}
-
-// Bare numbers in text files, where a page instead of the number is not taken for one.
-func TestTextRegex_PlainText(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{Pattern: `\A\s*(?P<buy>[0-9.,]+)\s*\z`}})
-	checkCases(t, d, []parseCase{
-		{"a number", "58.00\r\n", []string{"test USD unspecified [58.00] []"}, "", ""},
-		{"with a blank of its own", "\u00a058.00", []string{"test USD unspecified [58.00] []"}, "", ""},
-		{"a page", pageOf("58.00"), nil, Layout, ""},
-		{"half a page", "<html><body>58.00", nil, WrongContent, "cut off"},
-		{"nothing", "", nil, Empty, ""},
-		{"zero bytes", "\x00\x00", nil, Empty, ""},
-		{"a workbook", "PK\x03\x04....", nil, WrongContent, "PK"},
-	})
-}
-
-// Labels in the text.
-func TestTextRegex_Labels(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
-		At: "marquee", Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
-		Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
-	}})
-	checkCases(t, d, []parseCase{
-		{"as it is", pageOf("<marquee>DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2</marquee>"), []string{
-			"test USD unspecified [58.00] [59.00]", "test EUR cash [66.10] []", `note: unknown label "yen"`,
-		}, "", ""},
-	})
-}
-
-// Groups of one name in the branches of a pattern: the branch that took part counts.
-func TestTextRegex_Branches(t *testing.T) {
-	d := sourceOf(Extract{Method: TextRegex, Text: &Text{
-		Pattern: `compra (?P<buy>[0-9.]+) venta (?P<sell>[0-9.]+)|venta (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)`,
-	}})
-	for _, text := range []string{"compra 57 venta 59", "venta 59 compra 57"} {
-		checkCases(t, d, []parseCase{{text, text, []string{"test USD unspecified [57] [59]"}, "", ""}})
+	quote, branches := []string{"test USD unspecified [57.10] [59.80]"}, []string{"test USD unspecified [57] [59]"}
+	for name, c := range map[string]textCase{
+		"free text that names its sides, the other one first": {
+			Text{At: "body", Pattern: `Vendemos:\s*RD\$\s*(?P<sell>[0-9.,]+).*?Compramos:\s*RD\$\s*(?P<buy>[0-9.,]+)`}, []parseCase{
+				{"as it is", pageOf("<h1>Tasa</h1><p>Vendemos: RD$&nbsp;59.80</p><div><b>Compramos:</b> RD$ 57.10</div>"), quote, "", ""},
+				{"twice the same", pageOf(strings.Repeat("<p>Vendemos: RD$59.80 Compramos: RD$57.10</p>", 2)), quote, "", ""},
+				{"other words", pageOf("<p>Venta: RD$59.80</p>"), nil, Layout, "matches of the pattern"},
+				{"no number", pageOf("<p>Vendemos: RD$ ... Compramos: RD$ ...</p>"), nil, Value, "..."},
+				{"zero", pageOf("<p>Vendemos: RD$ 0.00 Compramos: RD$ 0</p>"), nil, Empty, ""},
+				{"no HTML", "Vendemos: RD$ 59.80 Compramos: RD$ 57.10", nil, WrongContent, "want HTML"},
+			},
+		},
+		"nothing but numbers, exactly two, or the page has changed": {
+			Text{At: "header label", Pattern: `\A[^0-9\n]*(?P<buy>[0-9.]+)[^0-9\n]*\n[^0-9\n]*(?P<sell>[0-9.]+)[^0-9\n]*\z`}, []parseCase{
+				{"two", label("Compra $58.00", "Venta 59.25"), []string{"test USD unspecified [58.00] [59.25]"}, "", ""},
+				{"three", label("58.00", "59.25", "66.00"), nil, Layout, ""},
+				{"one", label("58.00"), nil, Layout, ""},
+				{"none", pageOf("<b>58.00</b>"), nil, Layout, "there is no text"},
+			},
+		},
+		"a bare number in a text file; a page is not taken for one": {
+			Text{Pattern: `\A\s*(?P<buy>[0-9.,]+)\s*\z`}, []parseCase{
+				{"a number", "58.00\r\n", []string{"test USD unspecified [58.00] []"}, "", ""},
+				{"with a blank of its own", "\u00a058.00", []string{"test USD unspecified [58.00] []"}, "", ""},
+				{"a page", pageOf("58.00"), nil, Layout, ""},
+				{"half a page", "<html><body>58.00", nil, WrongContent, "cut off"},
+				{"nothing", "", nil, Empty, ""},
+				{"zero bytes", "\x00\x00", nil, Empty, ""},
+				{"a workbook", "PK\x03\x04....", nil, WrongContent, "PK"},
+			},
+		},
+		"labels in the text": {
+			Text{
+				At: "marquee", Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
+				Labels: map[string]Target{"dolar": {Currency: "USD"}, "euro": {Currency: "EUR", Channel: "cash"}},
+			}, []parseCase{
+				{"as it is", pageOf("<marquee>DÓLAR COMPRA: 58.00 - VENTA 59.00 EURO compra 66,10 - venta - YEN compra 1 - venta 2</marquee>"), []string{
+					"test USD unspecified [58.00] [59.00]", "test EUR cash [66.10] []", `note: unknown label "yen"`,
+				}, "", ""},
+			},
+		},
+		"groups of one name in the branches of a pattern: the branch that took part counts": {
+			Text{Pattern: `compra (?P<buy>[0-9.]+) venta (?P<sell>[0-9.]+)|venta (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)`}, []parseCase{
+				{"buy first", "compra 57 venta 59", branches, "", ""},
+				{"sell first", "venta 59 compra 57", branches, "", ""},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { checkCases(t, sourceOf(Extract{Method: TextRegex, Text: &c.text}), c.cases) })
 	}
 }
 
