@@ -3,6 +3,5 @@
 // unknown name suggests the most similar known name. Begin reading at Table.Read.
 //
 //	params.go  the table of parameters: names, grammars, parse functions, and the operations that allow or require them
-//	query.go   Query, the parsed parameters
-//	reader.go  Table.Read, which parses a request; percent-decoding
+//	reader.go  Table.Read, which parses a request into a Query; percent-decoding
 package params

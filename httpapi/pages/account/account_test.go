@@ -1,15 +1,24 @@
 package account
 
 import (
+	"bytes"
+	"crypto/tls"
 	"flag"
 	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -200,3 +209,296 @@ func TestK3_TheSamePage(t *testing.T) {
 		t.Errorf("known:\n%s\nunknown:\n%s", known, unknown)
 	}
 }
+
+const goodCode = "00712345"
+
+// fakeAccounts is a simple account.Service with the pages in front of it.
+type fakeAccounts struct {
+	t     *testing.T
+	mux   *http.ServeMux
+	pages *Pages
+	logs  *bytes.Buffer
+
+	now        time.Time // changed between requests
+	mu         sync.Mutex
+	err        error // of every call
+	calls      []string
+	from       account.Requester
+	codeSentAt map[account.Email]time.Time
+	sessions   map[account.Digest]fakeSession
+	keys       map[account.Email][]account.KeyRecord
+	suspended  bool
+	enforced   bool
+	keyPolicy  account.KeyPolicy
+	random     io.Reader
+}
+
+type fakeSession struct {
+	email account.Email
+	until time.Time
+}
+
+func newFakeAccounts(t *testing.T) *fakeAccounts { return newFakeAccountsAt(t, "", false) }
+
+// newFakeAccountsAt is newFakeAccounts for a site with a public URL, or over https.
+func newFakeAccountsAt(t *testing.T, publicURL string, secure bool) *fakeAccounts {
+	w := &fakeAccounts{
+		t: t, mux: http.NewServeMux(), logs: &bytes.Buffer{}, now: time.Date(2026, 11, 21, 18, 5, 0, 0, time.UTC),
+		codeSentAt: map[account.Email]time.Time{}, sessions: map[account.Digest]fakeSession{}, keys: map[account.Email][]account.KeyRecord{}, enforced: true,
+		random: rand.NewChaCha8([32]byte{1}),
+	}
+	logger := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	public := pages.New(pages.Config{Clock: w.clock, Logger: logger, PerMinute: 10_000, Catalogue: engine.DefaultCatalogue(), Contact: "ayuda@example.do",
+		PublicURL: publicURL, Secure: secure})
+	w.pages = New(Config{Frame: public.Frame(), Accounts: w, Access: w, Random: rand.NewChaCha8([32]byte{2}), Logger: logger})
+	w.pages.Register(w.mux)
+	return w
+}
+
+func (w *fakeAccounts) lock() func() {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
+func (w *fakeAccounts) clock() time.Time        { return w.now }
+func (w *fakeAccounts) advance(d time.Duration) { w.now = w.now.Add(d) }
+
+// ask records a call and returns the planted error.
+func (w *fakeAccounts) ask(what string) error {
+	w.calls = append(w.calls, what)
+	return w.err
+}
+
+func (w *fakeAccounts) LimitsEnforced() bool         { return w.enforced }
+func (w *fakeAccounts) KeyPolicy() account.KeyPolicy { return w.keyPolicy }
+
+func (w *fakeAccounts) RequestCode(to account.Email, from account.Requester) error {
+	defer w.lock()()
+	w.from = from
+	if err := w.ask("code for " + to.String()); err != nil {
+		return err
+	}
+	if last, ok := w.codeSentAt[to]; ok && w.now.Sub(last) < account.CodeResendAfter {
+		return &engine.Error{Code: engine.CodeRequestedTooSoon, RetryAfter: account.CodeResendAfter - w.now.Sub(last)}
+	}
+	w.codeSentAt[to] = w.now
+	return nil
+}
+
+func (w *fakeAccounts) OpenSession(of account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
+	defer w.lock()()
+	w.from = from
+	if err := w.ask("session for " + of.String() + " with " + code); err != nil {
+		return account.Secret{}, time.Time{}, err
+	}
+	if at, ok := w.codeSentAt[of]; !ok || code != goodCode || w.now.Sub(at) >= account.CodeLifetime {
+		return account.Secret{}, time.Time{}, &engine.Error{Code: engine.CodeInvalidCode}
+	}
+	delete(w.codeSentAt, of)
+	token, err := account.NewSessionToken(w.random)
+	until := w.now.Add(account.SessionLifetime)
+	w.sessions[token.Digest()] = fakeSession{of, until}
+	return token, until, err
+}
+
+// owner returns the e-mail address of a session. It records the call what, unless that is "".
+func (w *fakeAccounts) owner(what string, token account.Digest) (account.Email, error) {
+	if what != "" {
+		if err := w.ask(what); err != nil {
+			return account.Email{}, err
+		}
+	}
+	s, ok := w.sessions[token]
+	if !ok || !w.now.Before(s.until) {
+		return account.Email{}, &engine.Error{Code: engine.CodeInvalidSession}
+	}
+	return s.email, nil
+}
+
+func (w *fakeAccounts) CloseSession(token account.Digest) error {
+	defer w.lock()()
+	_, err := w.owner("sign-out", token)
+	delete(w.sessions, token)
+	return err
+}
+
+func (w *fakeAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
+	defer w.lock()()
+	of, err := w.owner("key "+name, token)
+	if err != nil {
+		return account.KeyRecord{}, account.Secret{}, err
+	}
+	revoked := slices.DeleteFunc(slices.Clone(w.keys[of]), func(key account.KeyRecord) bool { return key.Active() })
+	if len(w.keys[of])-len(revoked) >= account.KeysActiveMax {
+		return account.KeyRecord{}, account.Secret{}, &engine.Error{Code: engine.CodeKeyLimitReached}
+	}
+	secret, err := account.NewKey(w.random, account.KeyPrefixTest)
+	key := account.KeyRecord{ID: fmt.Sprintf("key_%d", len(w.keys[of])+1), Name: name, Hint: secret.Hint(), Digest: secret.Digest(), CreatedAt: w.now}
+	w.keys[of] = append(w.keys[of], key)
+	return key, secret, err
+}
+
+func (w *fakeAccounts) RevokeKey(token account.Digest, id string) error {
+	defer w.lock()()
+	of, err := w.owner("revoke "+id, token)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(w.keys[of], func(key account.KeyRecord) bool { return key.ID == id })
+	if at < 0 {
+		return &engine.Error{Code: engine.CodeNotFound}
+	}
+	w.keys[of][at].RevokedAt = w.now
+	return nil
+}
+
+func (w *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
+	defer w.lock()()
+	of, err := w.owner("", token)
+	return slices.Clone(w.keys[of]), err
+}
+
+func (w *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) {
+	defer w.lock()()
+	_, err := w.owner("", token)
+	return account.QuotaResult{
+		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
+		Minute: account.Window{Limit: 60, Remaining: 58, Reset: w.now.Add(31500 * time.Millisecond)},
+	}, err
+}
+
+func (w *fakeAccounts) KeyUsage(account.Digest) (account.QuotaResult, error) {
+	if w.suspended {
+		return account.QuotaResult{}, &engine.Error{Code: engine.CodeAccountSuspended}
+	}
+	return account.QuotaResult{}, nil
+}
+
+// browser keeps cookies like a browser, and all responses.
+type browser struct {
+	accounts  *fakeAccounts
+	root      string // /account or /en/account
+	headers   map[string]string
+	jar       []*http.Cookie
+	https     bool      // a proxy with TLS is in front
+	page      *response // newest response
+	responses []*response
+}
+
+type response struct {
+	method, path string
+	status       int
+	header       http.Header
+	body         string
+}
+
+func (w *fakeAccounts) browser(language pages.Language) *browser {
+	return &browser{accounts: w, root: language.Path("/account"), headers: map[string]string{"Sec-Fetch-Site": "same-origin", "Origin": "https://tasas.example.do"}}
+}
+
+func (b *browser) get(path string) *response { return b.send(http.MethodGet, path, nil) }
+
+func (b *browser) send(method, path string, form url.Values) *response {
+	b.accounts.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	request.Host, request.RemoteAddr = "tasas.example.do", "192.0.2.7:0"
+	request.Header.Set("X-Request-Id", "a1b2c3d4e5f60718")
+	if b.https {
+		request.TLS = &tls.ConnectionState{}
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for name, value := range b.headers {
+			request.Header.Set(name, value)
+		}
+	}
+	for _, c := range b.jar {
+		if request.URL.Path == c.Path || strings.HasPrefix(request.URL.Path, c.Path+"/") {
+			request.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		}
+	}
+	answer := httptest.NewRecorder()
+	b.accounts.mux.ServeHTTP(answer, request)
+	for _, c := range answer.Result().Cookies() {
+		b.jar = slices.DeleteFunc(slices.Clone(b.jar), func(old *http.Cookie) bool { return old.Name == c.Name && old.Path == c.Path })
+		if c.MaxAge > 0 {
+			b.jar = append(b.jar, c)
+		}
+	}
+	b.page = &response{method, path, answer.Code, answer.Header(), answer.Body.String()}
+	b.responses = append(b.responses, b.page)
+	return b.page
+}
+
+func (b *browser) cookie(name string) string {
+	if at := slices.IndexFunc(b.jar, func(c *http.Cookie) bool { return c.Name == name }); at >= 0 {
+		return b.jar[at].Value
+	}
+	return ""
+}
+
+var formPattern = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
+var hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// form returns the fields of a form on the page: the hidden ones, and the typed ones in pairs.
+func (b *browser) form(path string, typed ...string) url.Values {
+	b.accounts.t.Helper()
+	for _, found := range formPattern.FindAllStringSubmatch(b.page.body, -1) {
+		if found[1] != b.root+path {
+			continue
+		}
+		values := url.Values{}
+		for _, hidden := range hiddenPattern.FindAllStringSubmatch(found[0], -1) {
+			values.Set(hidden[1], hidden[2])
+		}
+		for i := 0; i < len(typed); i += 2 {
+			values.Set(typed[i], typed[i+1])
+		}
+		return values
+	}
+	b.accounts.t.Fatalf("no form for %s in\n%s", b.root+path, b.page.main())
+	return nil
+}
+
+func (b *browser) submit(path string, typed ...string) *response {
+	b.accounts.t.Helper()
+	return b.send(http.MethodPost, b.root+path, b.form(path, typed...))
+}
+
+func (b *browser) follow() *response {
+	b.accounts.t.Helper()
+	if b.page.status != http.StatusSeeOther {
+		b.accounts.t.Fatalf("%s %s: %d, want 303\n%s", b.page.method, b.page.path, b.page.status, b.page.main())
+	}
+	return b.get(b.page.header.Get("Location"))
+}
+
+// askCode goes to the page of the code.
+func (b *browser) askCode(email string) *browser {
+	b.accounts.t.Helper()
+	b.get(b.root)
+	b.submit("/codes", "email", email)
+	b.follow()
+	return b
+}
+
+// signIn goes to the page of the keys.
+func (b *browser) signIn(email string) *browser {
+	b.accounts.t.Helper()
+	b.askCode(email).submit("/sessions", "code", goodCode, "email", email)
+	if b.follow(); b.page.status != http.StatusOK || !strings.Contains(b.page.body, `action="`+b.root+`/signout"`) {
+		b.accounts.t.Fatalf("not signed in: %d\n%s", b.page.status, b.page.main())
+	}
+	return b
+}
+
+var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
+
+func (s *response) main() string {
+	if found := mainPattern.FindStringSubmatch(s.body); found != nil {
+		return found[1]
+	}
+	return s.body
+}
+
+var secretPattern = regexp.MustCompile(`tasard_test_[0-9A-Za-z]+`)
