@@ -39,7 +39,7 @@ func NewCache[K comparable, V any](entriesMax, bytesMax int) *Cache[K, V] {
 }
 
 // Get returns the value of a key. If the value is missing or expired, Get calls build with the last value or the zero
-// value, and stores the result. It does not store errors.
+// value, and stores the result. It does not store errors: after one it calls build again.
 func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], error)) (V, error) {
 	e := c.entryOf(key)
 	e.mu.Lock()
@@ -49,7 +49,6 @@ func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], err
 	}
 	made, err := build(e.kept.Value)
 	if err != nil {
-		c.drop(e)
 		return *new(V), err
 	}
 	e.kept, e.madeAt = made, now
@@ -79,14 +78,6 @@ func (c *Cache[K, V]) resize(e *entry[K, V], bytes int) {
 		c.bytes += bytes - e.bytes
 		e.bytes = bytes
 		c.shrink()
-	}
-}
-
-func (c *Cache[K, V]) drop(e *entry[K, V]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if element := c.entries[e.key]; element != nil && element.Value == e {
-		c.remove(element)
 	}
 }
 
