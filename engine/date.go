@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 	"time"
 	_ "time/tzdata" // for machines without a time zone database
 )
@@ -18,6 +19,19 @@ func mustZone(zone *time.Location, err error) *time.Location {
 	}
 	return zone
 }
+
+// fixedOffset is the zone's current offset from UTC and the Unix time of its start, both in seconds. It saves a search
+// of the zone data in DateOf, which every request calls: 4 % of its instructions. If the zone data contains a later
+// change of the offset, since is so late that the offset is never used.
+var fixedOffset = func() (s struct{ since, offset int64 }) {
+	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
+	since, until := future.ZoneBounds()
+	if s.since = math.MaxInt64; until.IsZero() {
+		_, offset := future.Zone()
+		s.since, s.offset = since.Unix(), int64(offset)
+	}
+	return s
+}()
 
 // Location returns the time zone of Santo Domingo.
 func Location() *time.Location { return santoDomingo }
@@ -52,8 +66,12 @@ func ParseDate(text string) (Date, error) {
 
 // DateOf returns the date in Santo Domingo at the time t. It returns the zero Date outside the years 1 to 9999.
 func DateOf(t time.Time) Date {
-	_, offset := t.In(santoDomingo).Zone()
-	seconds := t.Unix() + int64(offset) + secondsBeforeUnix
+	offset := fixedOffset.offset
+	if t.Unix() < fixedOffset.since {
+		_, oldOffset := t.In(santoDomingo).Zone()
+		offset = int64(oldOffset)
+	}
+	seconds := t.Unix() + offset + secondsBeforeUnix
 	if seconds < 0 || seconds >= dateMax*secondsOfDay {
 		return 0
 	}
