@@ -179,6 +179,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	}{
 		"no such account":       {n.SuspendAccount(77, "", "luis"), engine.CodeNotFound},
 		"negative":              {n.SetAccountQuota(1, account.Quota{Day: -1}, "luis"), engine.CodeInvalidParameters},
+		"negative for a minute": {n.SetAccountQuota(1, account.Quota{Day: 1, Minute: -1}, "luis"), engine.CodeInvalidParameters},
 		"minutes beyond bounds": {n.SetAccountQuota(1, account.Quota{Minute: accounts.QuotaMinuteMax + 1}, "luis"), engine.CodeInvalidParameters},
 		"a reason in colours":   {n.SuspendAccount(1, "\x1b[31m", "luis"), engine.CodeInvalidParameters},
 		"restored as it was":    {n.RestoreAccount(1, "luis"), ""},

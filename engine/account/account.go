@@ -290,15 +290,3 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	}
 	return nil, nil
 }
-
-// SetQuota returns the event that gives the account its own quota; zero fields are the node's default. To deny all
-// requests of an account, suspend it.
-func (a *Account) SetQuota(quota Quota, by string, now time.Time) (Event, error) {
-	if quota.Day < 0 || quota.Minute < 0 {
-		return nil, &engine.Error{
-			Code:    engine.CodeInvalidParameters,
-			Message: fmt.Sprintf("limits of %d a day and %d a minute: write 0 for the node's default, or more", quota.Day, quota.Minute),
-		}
-	}
-	return &QuotaSet{a.id, quota, plainUTC(now), by}, nil
-}

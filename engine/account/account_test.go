@@ -229,18 +229,3 @@ func TestL2_LeasesOfEarlierVersions(t *testing.T) {
 		}
 	}
 }
-
-func TestLimit_NegativeLimitsAreRefused(t *testing.T) {
-	account := New(7)
-	for _, bad := range []Quota{{Day: -1}, {Minute: -1}, {Day: -1, Minute: 60}} {
-		if event, err := account.SetQuota(bad, "luis", noon); event != nil || codeOf(err) != engine.CodeInvalidParameters {
-			t.Errorf("%+v gives %+v, %v", bad, event, err)
-		}
-	}
-	for _, good := range []Quota{{}, {Day: 1}, {Day: 50_000, Minute: 300}} {
-		event, err := account.SetQuota(good, "luis", noon)
-		if want := (&QuotaSet{7, good, noon, "luis"}); err != nil || *event.(*QuotaSet) != *want {
-			t.Errorf("%+v gives %+v, %v", good, event, err)
-		}
-	}
-}

@@ -83,8 +83,8 @@ func (t *Accounts) SetAccountQuota(id uint64, quota account.Quota, by string) er
 	if err := CheckQuota(quota); err != nil {
 		return &engine.Error{Code: engine.CodeInvalidParameters, Message: err.Error()}
 	}
-	return t.operatorChange(id, by, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
-		return a.Account.SetQuota(quota, by, wallTime(now))
+	return t.operatorChange(id, by, func(_ *AccountActor, now account.ClockReading) (account.Event, error) {
+		return &account.QuotaSet{Account: id, Quota: quota, At: wallTime(now), By: by}, nil
 	})
 }
 
