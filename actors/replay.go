@@ -55,7 +55,7 @@ func (r *replayer) restore() (err error) {
 		return nil
 	}
 	defer recovered(&err)
-	snapshot, err := r.decoder.Snapshot(reader, r.accounts.Visitor(r.decoder))
+	snapshot, err := r.decoder.Snapshot(reader, r.accounts.AddAccount)
 	if closeErr := reader.Close(); err == nil {
 		err = closeErr
 	}

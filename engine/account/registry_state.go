@@ -85,23 +85,17 @@ func (s RegistrySnapshot) State() RegistryState {
 	return state
 }
 
-// RestoreRegistry returns the registry of a snapshot. addresses lists the addresses missing in state, in any order. The
-// caller must not change them afterwards.
-func RestoreRegistry(state RegistryState, key [32]byte, addresses ...[]AddressState) *Registry {
-	addresses = append(addresses, state.Addresses)
-	size := 0
-	for _, part := range addresses {
-		size += len(part)
-	}
+// RestoreRegistry returns the registry of a snapshot. The addresses may be in any order; the caller must not change
+// them afterwards.
+func RestoreRegistry(state RegistryState, key [32]byte) *Registry {
 	r := NewRegistry(key)
-	r.addresses = make(map[Digest]*AddressState, size)
+	r.addresses = make(map[Digest]*AddressState, len(state.Addresses))
 	r.lastSweep, r.newest, r.lastID = state.LastSweep, state.LastSweep, state.LastID
 	r.wrongTries, r.codes, r.newcomers = state.WrongTries, state.Codes, state.Newcomers
-	for _, part := range addresses {
-		for i := range part {
-			r.addresses[part[i].Email.digest] = &part[i]
-			r.newest = max(r.newest, part[i].LastEventAt)
-		}
+	for i := range state.Addresses {
+		row := &state.Addresses[i]
+		r.addresses[row.Email.digest] = row
+		r.newest = max(r.newest, row.LastEventAt)
 	}
 	for _, s := range state.Sessions {
 		r.addSession(s)

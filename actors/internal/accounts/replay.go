@@ -16,8 +16,7 @@ type Replay struct {
 	Registry     *account.Registry
 	KeyPolicy    account.KeyPolicy
 	grants       *account.DayGrants
-	addresses    [][]account.AddressState // of the snapshot
-	monotonic    time.Duration            // newest monotonic time (account.ClockReading) in the log
+	monotonic    time.Duration // newest monotonic time (account.ClockReading) in the log
 	loginCodeKey [32]byte
 	SharedCodes  bool // a login code works on every node of the cluster
 }
@@ -31,30 +30,18 @@ func (r *Replay) Begin(loginCodeKey [32]byte) {
 	r.shareRegistry()
 }
 
-// Visitor returns functions that store the accounts and e-mail addresses of a snapshot as it is read.
-func (r *Replay) Visitor(decoder *record.Decoder) record.SnapshotVisitor {
-	return record.SnapshotVisitor{
-		Accounts: func(encoded [][]byte) error {
-			for _, data := range encoded {
-				state, err := decoder.Account(data)
-				if err != nil {
-					return err
-				}
-				if r.Accounts[state.Record.ID] != nil {
-					return fmt.Errorf("the snapshot has account %d twice", state.Record.ID)
-				}
-				r.Accounts[state.Record.ID] = account.Restore(state)
-			}
-			return nil
-		},
-		Addresses: func(addresses []account.AddressState) { r.addresses = append(r.addresses, addresses) },
+// AddAccount adds an account of a snapshot.
+func (r *Replay) AddAccount(state account.State) error {
+	if r.Accounts[state.Record.ID] != nil {
+		return fmt.Errorf("the snapshot has account %d twice", state.Record.ID)
 	}
+	r.Accounts[state.Record.ID] = account.Restore(state)
+	return nil
 }
 
-// Restore sets the rest of a snapshot's state. Call it after the snapshot was read with Visitor.
+// Restore sets the rest of a snapshot's state. Call it after AddAccount.
 func (r *Replay) Restore(s *record.Snapshot) {
-	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey, r.addresses...)
-	r.addresses = nil
+	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey)
 	r.shareRegistry()
 	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
 	r.grants = &account.DayGrants{Grants: s.Grants, ClosedUntil: s.GrantsClosedUntil}

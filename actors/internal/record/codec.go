@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -29,12 +30,8 @@ type codec struct {
 	pos       int            // position in bytes; when a field number was read, its value begins here
 	nextField fieldNumber    // next field in the input; 0 at the end of the message and after an error
 	nextWire  protowire.Type // wire type of nextField
-	recent    *recentTexts
 	scope
 }
-
-// recentTexts caches texts for internedText, which would otherwise allocate a text to look it up.
-type recentTexts [64]string
 
 // scope is the state of one message during decoding.
 type scope struct {
@@ -79,27 +76,12 @@ func repeated[T any](c *codec, n fieldNumber, list *[]T, fields func(*codec, *T)
 	}
 }
 
-// lengthPrefixed writes the length of a message, then the message. It first reserves one byte for the length.
+// lengthPrefixed writes the length of a message, then the message.
 func lengthPrefixed[T any](c *codec, v *T, fields func(*codec, *T)) {
-	c.bytes = append(c.bytes, 0)
 	start := len(c.bytes)
 	fields(c, v)
-	c.insertLength(start)
-}
-
-// insertLength writes the length of the complete message that begins at start. It moves the message if the length needs
-// more than one byte. It is separate from lengthPrefixed because the compiler copies lengthPrefixed for each type.
-func (c *codec) insertLength(start int) {
-	size := len(c.bytes) - start
-	if size < 0x80 {
-		c.bytes[start-1] = byte(size)
-		return
-	}
-	var head [10]byte
-	length := protowire.AppendVarint(head[:0], uint64(size))
-	c.bytes = append(c.bytes, length[1:]...)
-	copy(c.bytes[start-1+len(length):], c.bytes[start:start+size])
-	copy(c.bytes[start-1:], length)
+	var length [10]byte
+	c.bytes = slices.Insert(c.bytes, start, protowire.AppendVarint(length[:0], uint64(len(c.bytes)-start))...)
 }
 
 func readMessage[T any](c *codec, end int, v *T, fields func(*codec, *T)) {

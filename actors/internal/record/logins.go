@@ -3,7 +3,6 @@ package record
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -94,27 +93,19 @@ func codeFields(c *codec, s *account.CodeState) {
 	c.optionalDigest(7, &s.Browser)
 }
 
-// registry is the login data that occurs once in a snapshot: counters of account.RegistryState, and the key policy (the
-// date from which API keys are required).
-type registry struct {
-	failedAttempts, codes, newcomers account.HourCounter
-	lastSweep                        time.Duration
-	lastID                           uint64
-	keyPolicy                        account.KeyPolicy
-	monotonic                        time.Duration // see Snapshot.Monotonic
-}
-
-func registryFields(c *codec, r *registry) {
-	message(c, 1, &r.failedAttempts, hourCounterFields)
-	message(c, 2, &r.codes, hourCounterFields)
-	c.monotonic(3, &r.lastSweep)
-	c.uint64(4, &r.lastID)
-	if !c.writing || r.keyPolicy != (account.KeyPolicy{}) {
-		message(c, 5, &r.keyPolicy, keyPolicyFields)
+// registryFields lists what occurs once in a snapshot.
+func registryFields(c *codec, s *Snapshot) {
+	r := &s.Registry
+	message(c, 1, &r.WrongTries, hourCounterFields)
+	message(c, 2, &r.Codes, hourCounterFields)
+	c.monotonic(3, &r.LastSweep)
+	c.uint64(4, &r.LastID)
+	if !c.writing || s.KeyPolicy != (account.KeyPolicy{}) {
+		message(c, 5, &s.KeyPolicy, keyPolicyFields)
 	}
-	c.monotonic(6, &r.monotonic)
-	if !c.writing || r.newcomers != (account.HourCounter{}) {
-		message(c, 7, &r.newcomers, hourCounterFields)
+	c.monotonic(6, &s.Monotonic)
+	if !c.writing || r.Newcomers != (account.HourCounter{}) {
+		message(c, 7, &r.Newcomers, hourCounterFields)
 	}
 }
 

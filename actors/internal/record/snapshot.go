@@ -1,6 +1,8 @@
 package record
 
 import (
+	"time"
+
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
@@ -20,50 +22,47 @@ const (
 	_            = uint(partBytesMax - partSlotsMax*(engine.BaselineBytesMax+1<<10))
 )
 
-// part is one message of a snapshot: data of one currency, of accounts or of the registry. A snapshot is a list of
-// parts, each preceded by its length as a varint. All parts of a currency are adjacent. The final part contains only
-// the fields last and parts.
+// Snapshot is the contents of a snapshot except the accounts.
+type Snapshot struct {
+	Currencies        []engine.SavedCurrency // in the order of writing
+	Registry          account.RegistryState
+	KeyPolicy         account.KeyPolicy // the date from which API keys are required
+	Grants            []account.DayGrant
+	GrantsClosedUntil engine.Date   // account.DayGrants.ClosedUntil
+	Monotonic         time.Duration // monotonic time of the snapshot, not earlier than that of any event in it
+}
+
+// part is one message of a snapshot. A snapshot is a list of parts, each preceded by its length as a varint. All parts
+// of a currency are adjacent. The final part contains only the fields last and parts.
 type part struct {
-	requires  uint64               // required version
-	currency  engine.SavedCurrency // a chunk of each list
-	parts     uint64               // number of parts before the final part
-	last      bool
-	accounts  [][]byte // encoded account.States
-	addresses []account.AddressState
-	sessions  []account.SessionState // in the order of opening
-	registry  *registry
-	codes     []account.CodeState
-	grants    []account.DayGrant
-	closed    engine.Date // account.DayGrants.ClosedUntil
+	requires    uint64               // required version
+	currency    engine.SavedCurrency // a chunk of each list; without a code in a part without a currency
+	parts       uint64               // number of parts before the final part
+	last        bool
+	accounts    [][]byte // encoded account.States
+	hasRegistry bool     // the part contains what occurs once: counters of the registry, KeyPolicy and Monotonic
+	state       *Snapshot
 }
 
 func partFields(c *codec, p *part) {
 	c.version(&p.requires, snapshotVersion)
-	s := &p.currency
-	c.internedText(2, &s.Currency)
-	c.uint64(3, &s.LastQuarantineID)
-	repeated(c, 4, &s.SourceQuotes, sourceQuoteFields)
-	repeated(c, 5, &s.Pending, pendingConfirmationFields)
-	repeated(c, 6, &s.History, historyEntryFields)
-	repeated(c, 7, &s.Quarantine, quarantinedFields)
+	currency, s := &p.currency, p.state
+	c.internedText(2, &currency.Currency)
+	c.uint64(3, &currency.LastQuarantineID)
+	repeated(c, 4, &currency.SourceQuotes, sourceQuoteFields)
+	repeated(c, 5, &currency.Pending, pendingConfirmationFields)
+	repeated(c, 6, &currency.History, historyEntryFields)
+	repeated(c, 7, &currency.Quarantine, quarantinedFields)
 	c.uint64(8, &p.parts)
 	c.bool(9, &p.last)
 	c.byteStrings(10, &p.accounts)
-	repeated(c, 11, &p.addresses, addressFields)
-	repeated(c, 12, &p.sessions, sessionFields)
-	if c.nextField == 13 {
-		p.registry = &registry{}
+	repeated(c, 11, &s.Registry.Addresses, addressFields)
+	repeated(c, 12, &s.Registry.Sessions, sessionFields) // in the order of opening
+	if !c.writing || p.hasRegistry {
+		message(c, 13, s, registryFields)
 	}
-	if p.registry != nil {
-		message(c, 13, p.registry, registryFields)
-	}
-	repeated(c, 14, &s.Slots, slotFields)
-	repeated(c, 15, &p.codes, codeFields)
-	repeated(c, 16, &p.grants, dayGrantFields)
-	c.date(17, &p.closed)
-}
-
-// isAccountPart reports whether a part contains data of accounts or of the registry.
-func (p *part) isAccountPart() bool {
-	return len(p.accounts)+len(p.addresses)+len(p.sessions)+len(p.codes)+len(p.grants) > 0 || p.closed != 0 || p.registry != nil
+	repeated(c, 14, &currency.Slots, slotFields)
+	repeated(c, 15, &s.Registry.SharedCodes, codeFields)
+	repeated(c, 16, &s.Grants, dayGrantFields)
+	c.date(17, &s.GrantsClosedUntil)
 }

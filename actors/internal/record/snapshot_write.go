@@ -57,24 +57,26 @@ func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
 // Grants writes the grants of days, which the accounts of a shard may have used without events of their own.
 func (w *SnapshotWriter) Grants(grants []account.DayGrant, closedUntil engine.Date) {
 	if len(grants) > 0 || closedUntil != 0 {
-		w.write(&part{requires: snapshotVersion, grants: grants, closed: closedUntil})
+		w.write(&part{requires: snapshotVersion, state: &Snapshot{Grants: grants, GrantsClosedUntil: closedUntil}})
 	}
 }
 
 // Registry writes the registry of logins, the key policy (the date from which API keys are required) and the monotonic
 // time (account.ClockReading) of the snapshot.
 func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, monotonic time.Duration) {
-	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { w.write(&part{requires: accountsVersion, addresses: chunk}) })
-	registryState := snapshot.WithoutAddresses()
-	for sessions := range slices.Chunk(registryState.Sessions, partItemsMax) {
-		w.write(&part{requires: accountsVersion, sessions: sessions})
+	write := func(lists account.RegistryState) {
+		w.write(&part{requires: accountsVersion, state: &Snapshot{Registry: lists}})
 	}
-	for codes := range slices.Chunk(registryState.SharedCodes, partItemsMax) {
-		w.write(&part{requires: accountsVersion, codes: codes})
+	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { write(account.RegistryState{Addresses: chunk}) })
+	registry := snapshot.WithoutAddresses()
+	for sessions := range slices.Chunk(registry.Sessions, partItemsMax) {
+		write(account.RegistryState{Sessions: sessions})
 	}
-	w.write(&part{requires: accountsVersion, registry: &registry{
-		failedAttempts: registryState.WrongTries, codes: registryState.Codes, newcomers: registryState.Newcomers, lastSweep: registryState.LastSweep, lastID: registryState.LastID, keyPolicy: policy, monotonic: monotonic,
-	}})
+	for codes := range slices.Chunk(registry.SharedCodes, partItemsMax) {
+		write(account.RegistryState{SharedCodes: codes})
+	}
+	registry.Sessions, registry.SharedCodes = nil, nil
+	w.write(&part{requires: accountsVersion, hasRegistry: true, state: &Snapshot{Registry: registry, KeyPolicy: policy, Monotonic: monotonic}})
 }
 
 // End completes the snapshot. It returns the first error of all calls.
@@ -86,6 +88,9 @@ func (w *SnapshotWriter) End() error {
 func (w *SnapshotWriter) write(p *part) {
 	if w.err != nil {
 		return
+	}
+	if p.state == nil {
+		p.state = &Snapshot{}
 	}
 	w.codec.bytes = w.codec.bytes[:0]
 	lengthPrefixed(&w.codec, p, partFields)
