@@ -30,8 +30,12 @@ type codec struct {
 	pos       int            // position in bytes; when a field number was read, its value begins here
 	nextField fieldNumber    // next field in the input; 0 at the end of the message and after an error
 	nextWire  protowire.Type // wire type of nextField
+	recent    *recentTexts
 	scope
 }
+
+// recentTexts caches texts for internedText, which would otherwise allocate a text to look it up.
+type recentTexts [64]string
 
 // scope is the state of one message during decoding.
 type scope struct {

@@ -57,7 +57,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder.
-func NewDecoder() *Decoder { return new(Decoder) }
+func NewDecoder() *Decoder { return &Decoder{codec: codec{recent: new(recentTexts)}} }
 
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
 	c := &d.codec

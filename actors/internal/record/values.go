@@ -93,10 +93,19 @@ func (c *codec) instant(n fieldNumber, v *time.Time) {
 
 // internedText writes or reads a text that many records repeat. Equal texts share one copy.
 func (c *codec) internedText(n fieldNumber, v *string) {
-	read := !c.writing && c.nextField == n
-	if c.text(n, v); read {
-		*v = unique.Make(*v).Value()
+	if c.writing || c.nextField != n {
+		c.text(n, v)
+		return
 	}
+	*v = ""
+	if text := c.value(); len(text) > 0 {
+		recent := &c.recent[(len(text)+int(text[0])*7+int(text[len(text)-1]))%len(c.recent)]
+		if *recent != string(text) {
+			*recent = unique.Make(string(text)).Value()
+		}
+		*v = *recent
+	}
+	c.advance()
 }
 
 func (c *codec) text(n fieldNumber, v *string) {
