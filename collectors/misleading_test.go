@@ -409,7 +409,7 @@ type shape struct {
 	source, body string
 	page         int
 	oneSided     bool   // the source has only what the institution buys for
-	never        string // parts of forms that the source has never printed
+	unread       string // parts of forms that the definition does not read
 }
 
 func shapes() []shape {
@@ -427,13 +427,13 @@ func shapes() []shape {
 		{source: "agente-la-nacional-site", oneSided: true,
 			body: page("", `<div class="plan"><h3>DOLARES</h3><div class="plan-features"><h4>BUY</h4></div></div>`)},
 		{source: "apap-site", body: page("", `<b id="currency-buy-USD">BUY</b><b id="currency-sell-USD">SELL</b>`)},
-		{source: "apap-site", never: "DOP", body: page("", `<b id="currency-buy-USD"></b><b id="currency-sell-USD"></b><script>`+
+		{source: "apap-site", unread: "DOP", body: page("", `<b id="currency-buy-USD"></b><b id="currency-sell-USD"></b><script>`+
 			`function getRates() { $("#currency-buy-USD").html(addZeroes(BUY)); $("#currency-sell-USD").html(addZeroes("SELL")).delay(300) }</script>`)},
 		{source: "banesco-site", body: page("", `<p class="calculator" data-currency-usd-rate-buy="BUY" data-currency-usd-rate-sell="SELL" data-currency-date="2026-09-17T08:00:00">`)},
 		{source: "banreservas-json", body: `{"compraUS":BUY,"ventaUS":SELL,"info":{}}`},
 		{source: "banreservas-site",
 			body: page("", `<b class="tasacambio-compraUS">BUY</b><b class="tasacambio-compraUS">Compra BUY</b><b class="tasacambio-ventaUS">SELL</b>`)},
-		{source: "bcrd-reference", never: ",", body: `{"success":true,"result":{"actualPurchaseValue":BUY,"actualSellingValue":SELL,"date":"2026-09-17T00:00:00Z"}}`},
+		{source: "bcrd-reference", unread: ",", body: `{"success":true,"result":{"actualPurchaseValue":BUY,"actualSellingValue":SELL,"date":"2026-09-17T00:00:00Z"}}`},
 		{source: "bdi-site", body: page("", `<input id="rd-compra" value="BUY"><input id="rd-venta" value="SELL"><div class="modal-footer"><p>Actualizado: 17/09/2026 10:05</p></div>`)},
 		{source: "bhd-site", body: `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":BUY,"sellingRate":SELL}]}}}`},
 		{source: "bhd-table", body: `{"data":{"attributes":{"table_body":[{"rowdata":[{"headname":"USD"},{},{"headname":BUY},{"headname":SELL}]}]}}}`},
@@ -441,7 +441,7 @@ func shapes() []shape {
 		{source: "caribe-express-site", body: page("", `<div class="plan"><h3>DOLARES AMERICANOS</h3><b class="value">BUY</b> compra</div>`), oneSided: true},
 		{source: "caribe-site", body: page("", `<b id="us_buy_num">BUY</b><b id="mus_buy_num">BUY</b><b id="us_sell_num">SELL</b>`)},
 		{source: "cibao-site", body: `[{"codigoMoneda":"US$","compra":BUY,"nombre":"US$","venta":SELL},{"codigoMoneda":"EUR$","compra":null,"nombre":"EUR$","venta":"0"}]`},
-		{source: "empire-site", never: "1000 RD$ DOP", body: "BUY", oneSided: true},
+		{source: "empire-site", unread: "1000 RD$ DOP", body: "BUY", oneSided: true},
 		{source: "indexa", body: `{"status":"success","data":[{"bank":"bpd","rate":BUY,"date":"2026-09-17","name":"dollarbuyrate"},` +
 			`{"bank":"bpd","rate":SELL,"date":"2026-09-17","name":"dollarsellrate"}]}`},
 		{source: "infodolar", body: page("", strings.Replace(infodolar, "ROWS", silent.String(), 1))},
@@ -462,9 +462,9 @@ func shapes() []shape {
 		{source: "popular-html", body: page("", `<input id="compra_peso_dolar_modal" value="BUY"><input id="venta_peso_dolar_modal" value="SELL">`)},
 		{source: "popular-site", body: `{"value":[{"DollarBuyRate":BUY,"DollarSellRate":SELL}]}`},
 		{source: "promerica-site", body: `{"value":[{"currency":"840","buys":BUY,"sales":SELL}]}`},
-		{source: "qik-site", never: "RD$ DOP", body: page("", `<main>Vendemos: RD$SELL Compramos: RD$BUY</main>`)},
-		{source: "qik-site", never: "RD$ DOP", body: page("", `<h4>Vendemos: <span>RD$SELL x US$1.00</span> Compramos: <span>RD$BUY x US$1.00</span></h4>`)},
-		{source: "qik-site", never: "RD$ DOP", body: page("", `<main>Vendemos: RD$ SELL Compramos: RD$ BUY</main>`)},
+		{source: "qik-site", unread: "RD$ DOP", body: page("", `<main>Vendemos: RD$SELL Compramos: RD$BUY</main>`)},
+		{source: "qik-site", unread: "RD$ DOP", body: page("", `<h4>Vendemos: <span>RD$SELL x US$1.00</span> Compramos: <span>RD$BUY x US$1.00</span></h4>`)},
+		{source: "qik-site", unread: "RD$ DOP", body: page("", `<main>Vendemos: RD$ SELL Compramos: RD$ BUY</main>`)},
 		{source: "quezada-cash", body: page("", `<li class="da-ef">COMPRA: BUY - VENTA SELL</li>`)},
 		{source: "quezada-site", body: page("", `<header><div class="overlay"><label>BUY</label><label>SELL</label></div></header>`)},
 		{source: "santa-cruz-json", body: `{"usd":{"precio_compra":BUY,"precio_venta":SELL}}`},
@@ -511,8 +511,8 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 	}
 }
 
-// Each built-in definition reads its prices from every shape that its site is known to have had, in every form of a
-// price that sites have printed. A JSON form without quotes is a number.
+// Each built-in definition reads its prices from every shape that its site is known to have had, in the usual forms of a
+// price but those that the shape names as unread. A JSON form without quotes is a number.
 func TestShapes_InEveryFormOfAPrice(t *testing.T) {
 	forms := [][2]string{{"58.10", "60.10"}, {"58.1000", "60.1"}, {"RD$58.10", "RD$ 60.10"}, {"58.10 DOP", "DOP 60.10"}, {"\u00a058,10\u00a0", "60,10"}}
 	covered := map[string]bool{"bcrd-usd": true, "bcrd-currencies": true} // workbooks
@@ -527,8 +527,8 @@ func TestShapes_InEveryFormOfAPrice(t *testing.T) {
 			want = "58.1/"
 		}
 		for _, form := range forms {
-			isNever := func(part string) bool { return strings.Contains(form[0]+form[1], part) }
-			if slices.ContainsFunc(strings.Fields(s.never), isNever) {
+			isUnread := func(part string) bool { return strings.Contains(form[0]+form[1], part) }
+			if slices.ContainsFunc(strings.Fields(s.unread), isUnread) {
 				continue
 			}
 			if form != forms[0] && strings.IndexAny(s.body, "{[") == 0 {
