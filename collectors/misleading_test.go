@@ -511,8 +511,8 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 	}
 }
 
-// Each built-in definition reads its prices from every shape that its site is known to have had, in the usual forms of a
-// price but those that the shape names as unread. A JSON form without quotes is a number.
+// Each built-in definition reads its prices from every shape that its site is known to have had, in the usual forms of
+// a price but those that the shape names as unread. A JSON form without quotes is a number.
 func TestShapes_InEveryFormOfAPrice(t *testing.T) {
 	forms := [][2]string{{"58.10", "60.10"}, {"58.1000", "60.1"}, {"RD$58.10", "RD$ 60.10"}, {"58.10 DOP", "DOP 60.10"}, {"\u00a058,10\u00a0", "60,10"}}
 	covered := map[string]bool{"bcrd-usd": true, "bcrd-currencies": true} // workbooks
