@@ -84,12 +84,16 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	if a.asking || a.closedDay(day, policy) {
 		return nil
 	}
+	count := a.days.get(day)
+	spendable := a.spendable(count, now)
+	if waiting == 0 && (policy.LeaseSize <= 1 || a.node == 0 && spendable > max(policy.LeaseSize, a.lastLeaseSize)/2) {
+		return nil
+	}
 	a.minute.expire(now)
-	limits, count := a.quota(policy), a.days.get(day)
-	spendable, others := a.spendable(count, now), a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
+	limits, others := a.quota(policy), a.nodeLeases.othersAdmittedMax(a.node, now.Monotonic)
 	free := limits.Minute - a.minute.count() - others
 	size := a.leaseSize(limits, limits.Day-count.leased, min(waiting, free), now, policy)
-	if waiting == 0 && (policy.LeaseSize <= 1 || !a.renewsEarly(spendable, size, policy)) {
+	if waiting == 0 && a.node != 0 && (spendable > size/2 || a.minute.count() < earlyRenewalMin) {
 		return nil
 	}
 	total := size - spendable
@@ -115,15 +119,6 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 		lease.KeyID = key.id
 	}
 	return lease
-}
-
-// renewsEarly reports whether the account needs another lease before its requests have to wait. size is the intended
-// size of the next lease.
-func (a *Account) renewsEarly(spendable, size int, policy QuotaPolicy) bool {
-	if a.node == 0 {
-		return spendable <= max(policy.LeaseSize, a.lastLeaseSize)/2
-	}
-	return spendable <= size/2 && a.minute.count() >= earlyRenewalMin
 }
 
 // leaseSize returns the intended number of spendable requests after the next lease. left is the rest of the day's
