@@ -134,7 +134,26 @@ func (r *parser) valueAt(s scope, locator *Locator, currency string) side {
 			best = value
 		}
 	}
-	return best
+	if locator.Column == "" || locator.Attribute == "" {
+		return best
+	}
+	return r.checkVisible(s, locator, currency, best)
+}
+
+// checkVisible compares value, from an attribute of a cell, with the visible price of the cell. The result is a
+// conflict if they differ: some pages sort tables by such attributes, but do not update them. If a cell lacks the
+// attribute, the result is the visible price.
+func (r *parser) checkVisible(s scope, locator *Locator, currency string, value side) side {
+	visible := *locator
+	visible.Attribute = ""
+	visibleValue := r.valueAt(s, &visible, currency)
+	if value.status == statusMissing {
+		return visibleValue
+	}
+	if visibleValue.status != statusPrice || value.status != statusPrice || sameValue(visibleValue.text, value.text) {
+		return value
+	}
+	return side{status: statusUnreadable, text: value.text + " and " + visibleValue.text, conflict: true}
 }
 
 func sameValue(a, b string) bool {
