@@ -3,8 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -67,14 +65,30 @@ func (c Conversion) AmountDOP() string { return string(c.AppendAmountDOP(nil)) }
 // AppendAmountDOP appends AmountDOP to dst; it does not allocate if dst has capacity for AmountDOPBytesMax more bytes.
 func (c Conversion) AppendAmountDOP(dst []byte) []byte {
 	high, low := bits.Mul64(uint64(c.Amount.cents), uint64(c.Side().units)) // the factors have at most 47 and 63 bits
-	if high == 0 && low <= math.MaxUint64-decimalScale/2 {                  // the usual case
-		cents := (low + decimalScale/2) / decimalScale
-		return appendPesos(dst, cents/100, cents%100)
+	low, carry := bits.Add64(low, decimalScale/2, 0)
+	high += carry
+	if high == 0 { // the usual case, for which a 64-bit division is several times as fast
+		low /= decimalScale
+		return appendPesos(dst, low/100, low%100)
 	}
-	product := new(big.Int).Mul(big.NewInt(c.Amount.cents), big.NewInt(c.Side().units))
-	cents := product.Add(product, big.NewInt(decimalScale/2)).Div(product, big.NewInt(decimalScale))
-	pesos, rest := cents.DivMod(cents, big.NewInt(100), new(big.Int))
-	return fmt.Appendf(dst, "%s.%02d", pesos, rest)
+	quotientHigh, remainder := high/decimalScale, high%decimalScale
+	quotientLow, _ := bits.Div64(remainder, low, decimalScale)
+	return appendCents(dst, quotientHigh, quotientLow)
+}
+
+// appendCents appends a 128-bit number of cents as pesos with two decimals.
+func appendCents(dst []byte, high, low uint64) []byte {
+	const chunk = 1_000_000_000_000_000_000 // 10^18
+	if high == 0 {
+		return appendPesos(dst, low/100, low%100)
+	}
+	top, low := bits.Div64(high, low, chunk) // top < 10^7, because high and low together have at most 25 digits
+	dst = strconv.AppendUint(dst, top, 10)
+	pesos := low / 100 // printed with 16 digits, including leading zeros
+	for limit := uint64(chunk / 1000); limit > pesos && limit > 1; limit /= 10 {
+		dst = append(dst, '0')
+	}
+	return appendPesos(dst, pesos, low%100)
 }
 
 func appendPesos(dst []byte, pesos, cents uint64) []byte {

@@ -151,3 +151,13 @@ func FuzzParseAmount(f *testing.F) {
 	fuzzTexts(f, amountFault, "0", "0.00", "00.5", "250.00", "999999999999.99", "000000000001", "", ".", "1.", ".1", "1.234", "1234567890123", "-1",
 		"+1", "1,5", "1e2", " 1", "1 ", "1\n", "٣", "0x1", "1_0", "1.2.3", strings.Repeat("9", 1000))
 }
+
+func TestAppendAmountDOP_DoesNotAllocate(t *testing.T) {
+	buffer := make([]byte, 0, AmountDOPBytesMax)
+	for _, amount := range []string{"250.00", "999999999.99", "999999999999.99"} {
+		c := conversion(t, amount, "58.95")
+		if n := testing.AllocsPerRun(100, func() { buffer = c.AppendAmountDOP(buffer[:0]) }); n != 0 {
+			t.Errorf("%s: %v allocations", amount, n)
+		}
+	}
+}

@@ -110,6 +110,9 @@ func parseScaled(whole, fraction string, places int) (int64, bool) {
 
 // decimalOf returns the decimal of a number of units, with the shortest text.
 func decimalOf(units int64) Decimal {
-	text := fmt.Sprintf("%d.%08d", units/decimalScale, units%decimalScale)
-	return Decimal{text: strings.TrimRight(strings.TrimRight(text, "0"), "."), units: units}
+	text := strconv.AppendInt(make([]byte, 0, 24), units/decimalScale, 10)
+	point := len(text)
+	text = strconv.AppendInt(text, decimalScale+units%decimalScale, 10) // nine digits
+	text[point] = '.'
+	return Decimal{text: strings.TrimRight(strings.TrimRight(string(text), "0"), "."), units: units}
 }
