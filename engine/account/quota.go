@@ -104,7 +104,8 @@ func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 // the limit.
 type minuteWindow struct {
 	admitted []time.Duration
-	expired  int // number of expired times
+	oldest   time.Duration // a copy of the first unexpired time: a request then does not wait for the list's memory
+	expired  int           // number of expired times
 
 	// Requests that may have been admitted before a restart. They count as admitted at one time, before the others.
 	restored   int
@@ -118,10 +119,13 @@ func (m *minuteWindow) count() int { return m.restored + len(m.active()) }
 
 // at returns the time of request i of the window; request 0 is the oldest.
 func (m *minuteWindow) at(i int) time.Duration {
-	if i < m.restored {
+	switch i -= m.restored; {
+	case i < 0:
 		return m.restoredAt
+	case i == 0:
+		return m.oldest
 	}
-	return m.active()[i-m.restored]
+	return m.active()[i]
 }
 
 // leftBy returns how many requests will have left the window by a later time.
@@ -141,18 +145,28 @@ func (m *minuteWindow) add(now ClockReading) {
 	if len(m.admitted) == cap(m.admitted) && 2*m.expired >= len(m.admitted) {
 		m.admitted, m.expired = m.admitted[:copy(m.admitted, m.active())], 0
 	}
+	if len(m.active()) == 0 {
+		m.oldest = now.Monotonic
+	}
 	m.admitted = append(m.admitted, now.Monotonic)
 }
 
 func (m *minuteWindow) expire(now ClockReading) {
-	for m.expired < len(m.admitted) && now.Monotonic-m.admitted[m.expired] >= MinuteSpan {
+	for len(m.active()) > 0 && now.Monotonic-m.oldest >= MinuteSpan {
 		m.expired++
+		m.setOldest()
 	}
-	if m.expired == len(m.admitted) {
+	if len(m.active()) == 0 {
 		m.admitted, m.expired = m.admitted[:0], 0
 	}
 	if now.Monotonic-m.restoredAt >= MinuteSpan {
 		m.restored = 0
+	}
+}
+
+func (m *minuteWindow) setOldest() {
+	if active := m.active(); len(active) > 0 {
+		m.oldest = active[0]
 	}
 }
 
@@ -171,6 +185,7 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Monotonic); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
+		m.setOldest()
 	}
 }
 
