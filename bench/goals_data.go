@@ -20,7 +20,7 @@ const (
 
 // measureFirstRequests restarts the node in each round, so that most requests are the first ones of their accounts.
 func measureFirstRequests(ctx context.Context, r *runner, s *scenario) error {
-	f, err := r.fixture(s.accounts)
+	f, _, err := r.fixture(s.accounts)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
 // measureRefresh compares the latency of a node with and without an update of all quotes, at half of its capacity. The
 // node runs on all cores.
 func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
-	f, err := r.fixture(0)
+	f, keys, err := r.fixture(0)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
 	if err != nil {
 		return err
 	}
-	on := side{server: node, keys: f.keys, templates: mixes()[s.mix]}
+	on := side{server: node, keys: keys, templates: mixes()[s.mix]}
 	if on.rate, err = r.halfCapacity(ctx, on); err != nil {
 		return err
 	}

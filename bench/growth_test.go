@@ -73,17 +73,19 @@ func (m *growingMarket) observe(b *testing.B, rounds int) {
 	}
 }
 
-// BenchmarkObserve takes observations in, validated and durable, in batches like those of tasard import (goal F10:
-// observations/s), in markets of two sizes (goal F11: CPU time).
+// BenchmarkObserve takes observations in, validated and durable: in batches like those of tasard import (goal F10:
+// observations/s), and in one refresh of each source, in markets of two sizes (goal F11: CPU time).
 func BenchmarkObserve(b *testing.B) {
-	for _, size := range [][2]int{{44, 8}, {200, 50}} {
-		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			m, count := newGrowingMarket(b, b.TempDir(), size[0], size[1]), 0
-			rounds := max(1, 8192/(size[0]*size[1]))
+	for _, c := range []struct {
+		name                             string
+		institutions, currencies, rounds int
+	}{{"import/44x8", 44, 8, 24}, {"refresh/44x8", 44, 8, 1}, {"refresh/200x50", 200, 50, 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			m, count := newGrowingMarket(b, b.TempDir(), c.institutions, c.currencies), 0
 			before := processTime()
 			for b.Loop() {
-				m.observe(b, rounds)
-				count += rounds * size[0] * size[1]
+				m.observe(b, c.rounds)
+				count += c.rounds * c.institutions * c.currencies
 			}
 			b.ReportMetric(float64(count)/b.Elapsed().Seconds(), "observations/s")
 			b.ReportMetric(float64((processTime()-before).Nanoseconds())/float64(count)/1000, "µs-CPU/observation")

@@ -19,6 +19,7 @@ const (
 	anyCore    = -1
 
 	accountCount = 48 // number of accounts whose keys are used
+	accountSets  = 4  // sets of them, used in turn, so that no account reaches the largest quota of a minute
 )
 
 // runOptions are the flags of bench that affect the figures.
@@ -73,15 +74,21 @@ func (r *runner) track(s *server, err error) (*server, error) {
 	return s, err
 }
 
-// fixture returns data with a number of accounts, 0 for accountCount. It creates the data once. Only one node at a
-// time can use them.
-func (r *runner) fixture(accounts int) (f *fixture, err error) {
-	accounts = cmp.Or(accounts, accountCount)
+// fixture returns data with a number of accounts, or with accountSets times accountCount for 0, and the keys to use. It
+// creates the data once. Only one node at a time can use them.
+func (r *runner) fixture(accounts int) (f *fixture, keys []string, err error) {
 	if f = r.fixtures[accounts]; f == nil {
-		f, err = newFixture(filepath.Join(r.dir, fmt.Sprintf("data-%d", accounts)), accounts)
+		dir := filepath.Join(r.dir, fmt.Sprintf("data-%d", accounts))
+		if f, err = newFixture(dir, cmp.Or(accounts, accountSets*accountCount)); err != nil {
+			return nil, nil, err
+		}
 		r.fixtures[accounts] = f
 	}
-	return f, err
+	if accounts > 0 {
+		return f, f.keys, nil
+	}
+	f.keys = append(f.keys[accountCount:], f.keys[:accountCount]...)
+	return f, f.keys[:accountCount], nil
 }
 
 // side is one of two servers in a comparison, and the load that it gets.
@@ -146,14 +153,14 @@ func compareServers(ctx context.Context, r *runner, s *scenario) error {
 
 // sides starts the two servers of a scenario.
 func (r *runner) sides(ctx context.Context, s *scenario) (node, other side, err error) {
-	f, err := r.fixture(s.accounts)
+	f, keys, err := r.fixture(s.accounts)
 	if err != nil {
 		return node, other, err
 	}
 	if f.certificate = nil; s.mode == encrypted {
 		f.certificate, err = newCertificate(r.dir)
 	}
-	node = side{keys: f.keys, templates: mixes()[s.mix], mode: s.mode, connections: s.connections}
+	node = side{keys: keys, templates: mixes()[s.mix], mode: s.mode, connections: s.connections}
 	if err == nil {
 		node.server, err = r.track(startNode(ctx, r.tasard, f, serverCore, measuredFlags()...))
 	}
