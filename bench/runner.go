@@ -19,7 +19,7 @@ const (
 	anyCore    = -1
 
 	accountCount = 48 // number of accounts whose keys are used
-	accountSets  = 4  // sets of them, used in turn, so that no account reaches the largest quota of a minute
+	accountSets  = 8  // sets of them, used in turn, so that no account reaches the largest quota of a minute
 )
 
 // runOptions are the flags of bench that affect the figures.
