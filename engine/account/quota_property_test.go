@@ -237,7 +237,7 @@ func TestL1_L2_ControlPlantedBugsAreCaught(t *testing.T) {
 	})
 	t.Run("in a cluster", func(t *testing.T) {
 		caught(t, false, clusterBugs, nil)
-		caught(t, false, bothBugs, map[string]uint64{"refunds that the log misses": 12900})
+		caught(t, false, bothBugs, map[string]uint64{"refunds that the log misses": 18_280})
 	})
 }
 

@@ -168,6 +168,7 @@ type (
 		At        time.Time
 		Monotonic time.Duration
 		Browser   Digest
+		code      *pendingCode // nil in an event of a replay or another node
 	}
 	// SessionOpened is a login. Its code cannot be used again. New reports whether the login creates the account.
 	SessionOpened struct {
@@ -369,7 +370,7 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 		attempt.triesPending++
 		pending.triesPending++
 		r.triesPending++
-		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
+		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser, pending}, errInvalidCode()
 	}
 	pending.reserved = true
 	account := row.Account
@@ -396,7 +397,7 @@ func (r *Registry) Abort(event RegistryEvent) {
 	case *CodeFailed:
 		r.endPendingTry(e)
 	case *SessionOpened:
-		if c := r.attempt(e.Email).codeOf(e.Browser); c != nil {
+		if c := r.attempt(e.Email).codeOf(e.Browser); c != nil && r.shared { // on a node by itself the code is used up
 			c.reserved = false
 		}
 	}
@@ -413,9 +414,9 @@ func (r *Registry) endPendingTry(e *CodeFailed) {
 	r.triesPending = max(0, r.triesPending-1)
 	if a := r.attempts[e.Email.digest]; a != nil {
 		a.triesPending = max(0, a.triesPending-1)
-		if c := a.codeOf(e.Browser); c != nil {
-			c.triesPending = max(0, c.triesPending-1)
-		}
+	}
+	if e.code != nil {
+		e.code.triesPending = max(0, e.code.triesPending-1)
 	}
 }
 

@@ -33,7 +33,8 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(dayOf(e.At))
 		r.wrongTries.add(r.newest)
-		if a := r.attempts[e.Email.digest]; a != nil {
+		// On a node by itself the browser may have a newer code now, which was not tried. Nodes of a cluster can't tell.
+		if a := r.attempts[e.Email.digest]; a != nil && (r.shared || a.codeOf(e.Browser) == e.code) {
 			a.countTry(e.Browser)
 		}
 	case *SessionOpened:

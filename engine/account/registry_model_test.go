@@ -54,7 +54,6 @@ type loginRecord struct {
 type sentCode struct {
 	loginRecord
 	tries int
-	older int // of them begun on a single node when the code was on its way, so they may have been tries of another code
 }
 
 // wrongTries counts those of an address on the latest day.
@@ -389,9 +388,8 @@ func (m *loginModel) judge(record *loginRecord) {
 
 func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginRecord) {
 	m.counts["failed"]++
-	if code := m.codes[email]; code != nil {
+	if code := m.codes[email]; code != nil && !(m.single && record.older) {
 		code.tries++
-		code.older += when(m.single && record.older)
 	}
 	wrong := m.wrong[email]
 	if wrong == nil {
@@ -416,7 +414,7 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 		m.fail("a session by an older code")
 	case m.single && code.run != record.run:
 		m.fail("a session by a code of another process")
-	case code.tries-code.older >= CodeTriesMax && !(m.single && record.older):
+	case code.tries >= CodeTriesMax && !(m.single && record.older):
 		m.fail("a session after %d tries", code.tries)
 	case m.single && !alive(code, record.at), !m.single && record.real-code.real > CodeLifetime+5*time.Second:
 		m.fail("a session after %s", record.real-code.real)

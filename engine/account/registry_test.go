@@ -128,11 +128,42 @@ func TestS2_TwoRightAnswers(t *testing.T) {
 	if second != nil {
 		t.Errorf("%+v", second)
 	}
-	d.registry.Abort(first) // it did not become durable
-	_, err = d.try("a@b.do", code)
-	must(t, err)
+	d.registry.Abort(first) // it did not become durable: the code is used up all the same
 	_, err = d.try("a@b.do", code)
 	d.refused(err, engine.CodeInvalidCode, 0)
+}
+
+// On one node wrong tries of a code that are written after the browser's next code do not use that code up. Tries that
+// don't become durable do not make room for tries of it.
+func TestS2_TriesAreOfTheirCode(t *testing.T) {
+	for name, end := range map[string]func(*Registry, RegistryEvent){"durable": (*Registry).Apply, "aborted": (*Registry).Abort} {
+		t.Run(name, func(t *testing.T) {
+			d := newLoginFixture(t)
+			wrong := func(code string) (tries []RegistryEvent) {
+				for range CodeTriesMax + 1 {
+					if event, _ := d.registry.TryCode(idOf("a@b.do"), not(code), Digest{}, d.client(), d.now); event != nil {
+						tries = append(tries, event)
+					}
+				}
+				return tries
+			}
+			older := wrong(d.mustRequest("a@b.do"))
+			d.advance(CodeResendAfter)
+			code := d.mustRequest("a@b.do")
+			newer := wrong(code)
+			for _, event := range older {
+				end(d.registry, event)
+			}
+			if more := wrong(code); len(older) != CodeTriesMax || len(newer) != CodeTriesMax || len(more) > 0 {
+				t.Errorf("%d, %d and %d tries", len(older), len(newer), len(more))
+			}
+			for _, event := range newer {
+				d.registry.Abort(event)
+			}
+			_, err := d.try("a@b.do", code)
+			must(t, err)
+		})
+	}
 }
 
 func TestK3_OneCodeAMinute(t *testing.T) {
