@@ -1,17 +1,24 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/cmd/internal/command"
+	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/engine/account/secrettest"
+	"github.com/tasard/tasard/httpapi/admin"
 )
 
 // limitedArgs returns the arguments of a node with quotas that sends mail to the mail server.
@@ -191,5 +198,128 @@ func TestServe_WithoutMail(t *testing.T) {
 	caller{t: t, node: node}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusServiceUnavailable, "mail_unavailable")
 	if page := node.mustGet("/account"); !strings.Contains(page, "no envía correos") || strings.Contains(page, "<form") {
 		t.Errorf("not said, or there is a form:\n%s", page)
+	}
+}
+
+// announced are the requests of every kind and the status of their answers before keys are required.
+func announced() map[string]int {
+	return map[string]int{
+		"GET " + countedPath: http.StatusOK, "GET /v1/rates?limit=0": http.StatusServiceUnavailable, "GET " + countedPath + "?x=1": http.StatusBadRequest,
+		"GET /v1/institutions/nobody": http.StatusNotFound, "POST " + countedPath: http.StatusMethodNotAllowed,
+		"OPTIONS " + countedPath: http.StatusNoContent, "GET /nowhere": http.StatusNotFound, "GET " + keysPath: http.StatusUnauthorized,
+	}
+}
+
+// wantNotice wants the announcement on every kind of answer, or on none.
+func wantNotice(t *testing.T, anyone caller, deprecation, sunset, link string) {
+	t.Helper()
+	for request, status := range announced() {
+		method, path, _ := strings.Cut(request, " ")
+		got := anyone.must(method, path, "", status, "")
+		if got.header.Get("Deprecation") != deprecation || got.header.Get("Sunset") != sunset || got.header.Get("Link") != link {
+			t.Errorf("%s: Deprecation %q, Sunset %q, Link %q", request, got.header.Get("Deprecation"), got.header.Get("Sunset"), got.header.Get("Link"))
+		}
+	}
+}
+
+// TestK7_Announced announces and withdraws required keys at a running node, and looks at the answers.
+func TestK7_Announced(t *testing.T) {
+	t.Parallel()
+	const link = `</docs>; rel="deprecation", </docs>; rel="sunset"`
+	data := t.TempDir()
+	args := serveArgs(data, "--limits", "on")
+	p := startReady(t, args...)
+	anyone := caller{t: t, node: p}
+	if got := runAdmin(t, data, "keys-required", "--show"); got != "Keys are optional; nothing is announced.\n" {
+		t.Errorf("show says %q", got)
+	}
+	wantNotice(t, anyone, "", "", "")
+
+	got := runAdmin(t, data, "keys-required", "--at", "2026-07-15T00:00:00-04:00", "--by", "Ana")
+	contains(t, got, "Keys are required from 2026-07-15T04:00:00Z on, in 14 days", "by Ana ("+osUser(t)+")", "Note: users can't get keys")
+	shown := asJSON[admin.KeyPolicy](t, runAdmin(t, data, "keys-required", "--show", "--json"))
+	if shown.State != admin.KeysAnnounced || shown.AnnouncedAt.Sub(clockFrom(realNow)()) > time.Minute {
+		t.Errorf("shown as %+v", shown)
+	}
+	deprecation := "@" + strconv.FormatInt(shown.AnnouncedAt.Unix(), 10)
+	const sunset = "Wed, 15 Jul 2026 04:00:00 GMT"
+	wantNotice(t, anyone, deprecation, sunset, link)
+	p.signal(os.Kill)
+	anyone.node = startReady(t, args...)
+	wantNotice(t, anyone, deprecation, sunset, link)
+
+	anyone.node.signal(syscall.SIGTERM)
+	refused := run(t, nil, nil, serveArgs(data, "--smtp-addr", "log")...)
+	if refused.code != exit.BadData || !strings.Contains(refused.stderr, "keys are announced for 2026-07-15T04:00:00Z, and this node runs with --smtp-addr log") {
+		t.Errorf("--smtp-addr log: exit code %d, %s", refused.code, refused.stderr)
+	}
+	anyone.node = startReady(t, args...)
+	runAdmin(t, data, "keys-required", "--withdraw")
+	wantNotice(t, anyone, "", "", "")
+}
+
+// TestK7_NotWithPrintedCodes wants a node that prints login codes to refuse to announce.
+func TestK7_NotWithPrintedCodes(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	p := startNode(t, data, "--smtp-addr", "log")
+	run(t, nil, nil, "admin", "keys-required", "--at", "2026-08-01T00:00:00Z", "--data", data).fails(t, exit.BadData, "--smtp-addr log", "--smtp-addr")
+	caller{t: t, node: p}.must("POST", codesPath, `{"email":"ana@example.com"}`, http.StatusAccepted, "")
+	if line := p.Await("mail to=ana@example.com"); !strings.Contains(line, "code=") {
+		t.Errorf("the letter is %q", line)
+	}
+}
+
+// keyRefusal is the checker's model of a request for another key: the error code of an account that is suspended or
+// not and has a number of active keys, or "" if it gets the key. TestKeyModel holds it against engine/account.
+func keyRefusal(suspended bool, active int) engine.Code {
+	switch {
+	case suspended:
+		return engine.CodeAccountSuspended
+	case active >= account.KeysActiveMax:
+		return engine.CodeKeyLimitReached
+	}
+	return ""
+}
+
+// keyRefusals returns what a request for a key may be answered, if the account may have been suspended or not
+// meanwhile and may have had any number of keys up to mostActive.
+func keyRefusals(maybeSuspended, maybeFree bool, mostActive int) map[string]bool {
+	codes := map[string]bool{}
+	for active := range mostActive + 1 {
+		if maybeSuspended {
+			codes[string(keyRefusal(true, active))] = true
+		}
+		if maybeFree {
+			codes[string(keyRefusal(false, active))] = true
+		}
+	}
+	return codes
+}
+
+// TestKeyModel compares the checker's model of keys with the rules of package account, in every state that matters.
+func TestKeyModel(t *testing.T) {
+	at := time.Date(2026, 6, 17, 16, 0, 0, 0, time.UTC)
+	for _, suspended := range []bool{false, true} {
+		for active := range account.KeysActiveMax + 1 {
+			a := account.New(1)
+			a.Apply(&account.Created{Account: 1, At: at}, account.ClockReading{})
+			for i := range active {
+				a.Apply(&account.KeyCreated{Account: 1, Key: account.KeyRecord{ID: fmt.Sprintf("key_%d", i), CreatedAt: at}}, account.ClockReading{})
+			}
+			if suspended {
+				a.Apply(&account.Suspended{Account: 1, At: at}, account.ClockReading{})
+			}
+			_, err := a.CreateKey(account.KeyRecord{ID: "another", CreatedAt: at})
+			got := engine.Code("")
+			if refusal := (*engine.Error)(nil); errors.As(err, &refusal) {
+				got = refusal.Code
+			} else if err != nil {
+				t.Errorf("an error without a code: %v", err)
+			}
+			if want := keyRefusal(suspended, active); got != want {
+				t.Errorf("suspended %v with %d active keys: %q, the model says %q", suspended, active, got, want)
+			}
+		}
 	}
 }

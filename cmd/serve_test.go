@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -350,5 +351,111 @@ func TestDrain_Readyz(t *testing.T) {
 	}
 	if code := p.signal(syscall.SIGTERM); code != -1 {
 		t.Errorf("exit code %d, want the second signal to kill", code)
+	}
+}
+
+// startWithSocket starts a node with a listening socket of the service manager, which this test plays.
+func startWithSocket(t *testing.T, socket *os.File, args ...string) *program {
+	t.Helper()
+	// The variable has the number of the process that the socket is for.
+	cmd := exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0]}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"="+realNow, socketsVariable+"=1")
+	cmd.ExtraFiles = []*os.File{socket}
+	p := &program{startChild(t, cmd)}
+	p.Await("recovered")
+	return p
+}
+
+// TestSockets_Restart: with a socket that stays open no request fails over a restart, on new connections.
+func TestSockets_Restart(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	noError(t, err)
+	defer listener.Close()
+	socket, err := listener.(*net.TCPListener).File()
+	noError(t, err)
+	defer socket.Close()
+	args := serveArgs(t.TempDir())
+	p := startWithSocket(t, socket, args...)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d := &drainResult{enough: make(chan struct{})}
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() { d.ask(ctx, listener.Addr().String(), drainMode{fresh: true}) })
+	}
+	<-d.enough
+	for range 3 {
+		p.stop(syscall.SIGTERM)
+		p = startWithSocket(t, socket, args...)
+		before := d.whole.Load()
+		eventually(t, "the next node answers", func() bool { return d.whole.Load() > before+100 || d.dropped.Load()+d.failed.Load() > 0 })
+	}
+	cancel()
+	clients.Wait()
+	if d.dropped.Load()+d.failed.Load() > 0 {
+		t.Errorf("%d requests were answered, %d not, %d failed", d.whole.Load(), d.dropped.Load(), d.failed.Load())
+	}
+}
+
+// TestServe_LogReader: a node goes on, and ends in order, when the reader of its log and its codes stops reading, and
+// when that reader ends.
+func TestServe_LogReader(t *testing.T) {
+	t.Parallel()
+	for _, stalled := range []bool{true, false} {
+		read, write, err := os.Pipe()
+		noError(t, err)
+		cmd := exec.Command(os.Args[0], serveArgs(t.TempDir(), "--access-log", "all", "--smtp-addr", "log")...)
+		cmd.Env = append(os.Environ(), asProgram+"="+realNow)
+		cmd.Stdout, cmd.Stderr = write, write
+		noError(t, cmd.Start())
+		_ = write.Close()                                                             // the child has a copy
+		kill := time.AfterFunc(patience/2, func() { _ = cmd.Process.Kill() })         // then Wait gives an error
+		t.Cleanup(func() { _, _, _ = kill.Stop(), cmd.Process.Kill(), read.Close() }) // after a failure
+		url := ""
+		for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "recovered"); {
+			if _, address, found := strings.Cut(lines.Text(), "listening on "); found {
+				url = strings.Trim(address, `"`)
+			}
+		}
+		if !stalled {
+			_ = read.Close()
+		}
+		send := func(method, path, body string, want int) {
+			request, _ := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
+			request.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(request) //nolint:forbidigo // loopback; the test has a deadline
+			if err != nil {
+				t.Fatalf("stalled %v: %v", stalled, err)
+			}
+			_, _ = io.Copy(io.Discard, answer.Body)
+			if _ = answer.Body.Close(); answer.StatusCode != want {
+				t.Fatalf("stalled %v: status %d, want %d", stalled, answer.StatusCode, want)
+			}
+		}
+		for range 1000 { // 230 KB of lines; a pipe holds 64
+			send("GET", "/v1/institutions", "", http.StatusOK)
+		}
+		if stalled {
+			send("POST", "/v1/account/codes", `{"email":"ana@example.com"}`, http.StatusAccepted)
+		}
+		noError(t, cmd.Process.Signal(syscall.SIGTERM))
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("stalled %v: the node ended with %v", stalled, err)
+		}
+	}
+}
+
+// TestServe_FirstLine names what runs, on which directory, and where it listens.
+func TestServe_FirstLine(t *testing.T) {
+	t.Parallel()
+	data, metrics := t.TempDir(), "127.0.0.1:0"
+	p := startNode(t, data, "--metrics-listen", metrics)
+	p.Await("problem began")
+	before, after, _ := strings.Cut(p.Output(), "tasard is starting")
+	first, _, _ := strings.Cut(after, "\n")
+	contains(t, first, " version=", " commit=", " pid=", " data="+data, " listen="+p.URL, " metrics="+metrics)
+	if strings.Contains(before, "problem began") {
+		t.Errorf("a problem is logged before the start: %s", before)
 	}
 }
