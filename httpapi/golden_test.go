@@ -17,6 +17,7 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/engine/account/secrettest"
+	"github.com/tasard/tasard/httpapi/internal/rendered"
 )
 
 const (
@@ -285,7 +286,7 @@ func everyStatus() []goldenCase { return append(limitCases(), accountCases()...)
 // securityProblems holds an answer against the headers that all answers carry (reliability §4.7).
 func securityProblems(account bool, a answer) (problems []string) {
 	want := map[string]string{
-		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": contentPolicy, "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff", "Content-Security-Policy": rendered.ContentPolicy, "Referrer-Policy": "no-referrer",
 		"Vary": "Accept-Encoding, Authorization", "Server": "", "Set-Cookie": "",
 		"Cross-Origin-Resource-Policy": "cross-origin", "Access-Control-Allow-Origin": "*",
 		"Access-Control-Expose-Headers": exposedHeaders, "Access-Control-Allow-Credentials": "",

@@ -129,19 +129,9 @@ const (
 	// required. Such a request counts as anonymous.
 	keyIgnoredLine = "X-Key-Status: ignored\r\n"
 	noStore        = "no-store"
-	methodsAllowed = "GET, HEAD, OPTIONS"
-	// contentPolicy keeps a browser from executing or loading anything if it shows a response as a web page.
-	contentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
 	// exposedHeaders are the response headers that web pages of other origins may read.
 	exposedHeaders = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, " +
 		"Retry-After, Deprecation, Sunset, Link, ETag, X-Request-Id"
-	// preflightSeconds is how long a browser may cache the response to OPTIONS.
-	preflightSeconds = "86400"
-	// preflightHeaders are the request headers that web pages of other origins may set. Libraries for browsers set some
-	// of these headers on a GET; they are harmless.
-	preflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
-	// preflightHeadersWithAuth replaces preflightHeaders if Config.AllowAuthorizationHeader is set.
-	preflightHeadersWithAuth = preflightHeaders + ", Authorization"
 )
 
 // templateLines returns the headers common to all responses of the API, except Content-Type and X-Request-Id, with the
@@ -158,7 +148,7 @@ func templateLines(hasAdmitter bool) [][2]string {
 		{fasthttp.HeaderAccessControlAllowOrigin, "*"},
 		{fasthttp.HeaderAccessControlExposeHeaders, exposedHeaders},
 		{fasthttp.HeaderXContentTypeOptions, "nosniff"},
-		{fasthttp.HeaderContentSecurityPolicy, contentPolicy},
+		{fasthttp.HeaderContentSecurityPolicy, rendered.ContentPolicy},
 		{fasthttp.HeaderReferrerPolicy, "no-referrer"},
 		{headerResourcePolicy, "cross-origin"},
 	}

@@ -71,7 +71,7 @@ func (d *dataAPI) answer(ctx *fasthttp.RequestCtx, r *route, a *requestState) {
 		d.answerOptions(ctx)
 		return
 	default:
-		d.rejectMethod(ctx, "operation", methodsAllowed)
+		d.rejectMethod(ctx, "operation", rendered.MethodsAllowed)
 		return
 	}
 	d.admitAndAnswer(ctx, r, a)

@@ -201,13 +201,13 @@ func (w *responder) rejectMethod(ctx *fasthttp.RequestCtx, noun, allowed string)
 func (w *responder) answerOptions(ctx *fasthttp.RequestCtx) {
 	w.startResponse(ctx)
 	header := &ctx.Response.Header
-	header.Set(fasthttp.HeaderAllow, methodsAllowed)
-	header.Set(fasthttp.HeaderAccessControlAllowMethods, methodsAllowed)
-	header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeaders)
+	header.Set(fasthttp.HeaderAllow, rendered.MethodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowMethods, rendered.MethodsAllowed)
+	header.Set(fasthttp.HeaderAccessControlAllowHeaders, rendered.PreflightHeaders)
 	if w.config.AllowAuthorizationHeader {
-		header.Set(fasthttp.HeaderAccessControlAllowHeaders, preflightHeadersWithAuth)
+		header.Set(fasthttp.HeaderAccessControlAllowHeaders, rendered.PreflightHeaders+", Authorization")
 	}
-	header.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
+	header.Set(fasthttp.HeaderAccessControlMaxAge, rendered.PreflightSeconds)
 	w.answerEmpty(ctx, fasthttp.StatusNoContent)
 }
 

@@ -19,7 +19,6 @@ const (
 	pathYAML     = "/openapi.yaml"
 	pathCatalog  = "/.well-known/api-catalog"
 	pathLLMs     = "/llms.txt"
-	pathDocs     = "/docs"
 	typeJSON     = "application/json"
 	typeYAML     = "application/yaml"
 	typeLinkset  = `application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"`
@@ -150,9 +149,6 @@ func encode(value any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// A document changes only with the version of the program and when Config.KeysRequired changes.
-const cacheControl = "public, max-age=3600"
-
 type document struct {
 	path, mediaType string
 	text            string // includes the sentences that Config.localText replaces
@@ -182,22 +178,19 @@ func (d *document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	AddLinks(w.Header())
 	w.Header().Add("Link", "<"+pathCatalog+`>; rel="api-catalog"`)
 	(&rendered.File{
-		MediaType: d.mediaType, CacheControl: cacheControl, Admit: d.config.Admit,
+		// A document changes only with the version of the program and when Config.KeysRequired changes.
+		MediaType: d.mediaType, CacheControl: "public, max-age=3600", Admit: d.config.Admit,
 		Content: func() (*rendered.Body, error) { return d.content().body, nil },
 	}).ServeHTTP(w, r)
 }
 
-// links returns the Link headers of RFC 8631 for the API specification and its documentation.
-func links() []string {
-	return []string{
-		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
-		"<" + pathDocs + `>; rel="service-doc"; type="text/html"`,
-	}
-}
-
-// AddLinks adds the Link headers for the API specification to a response, unless it has them.
+// AddLinks adds the Link headers of RFC 8631 for the API specification and its documentation to a response, unless it
+// has them.
 func AddLinks(header http.Header) {
-	for _, link := range links() {
+	for _, link := range []string{
+		"<" + pathJSON + `>; rel="service-desc"; type="` + typeJSON + `"`,
+		`</docs>; rel="service-doc"; type="text/html"`,
+	} {
 		if !slices.Contains(header.Values("Link"), link) {
 			header.Add("Link", link)
 		}

@@ -10,12 +10,16 @@ import (
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
-// Values of headers.
+// Values of headers of all responses with data, of operations and files.
 const (
-	allowedMethods = "GET, HEAD, OPTIONS"
-	// contentSecurityPolicy keeps a browser from executing or loading anything if it shows a file as a web page.
-	contentSecurityPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
-	exposedHeaders        = "ETag, Link, X-Request-Id"
+	MethodsAllowed = "GET, HEAD, OPTIONS"
+	// ContentPolicy keeps a browser from executing or loading anything if it shows a response as a web page.
+	ContentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	// PreflightHeaders are the request headers that web pages of other origins may set. Libraries for browsers set some
+	// of these headers on a GET; they are harmless.
+	PreflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
+	// PreflightSeconds is how long a browser may cache the response to OPTIONS.
+	PreflightSeconds = "86400"
 )
 
 // File answers requests for one file. Web pages of every origin may read it (CORS). All fields are required.
@@ -33,8 +37,8 @@ type File struct {
 func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Origin", "*")
-	header.Set("Access-Control-Expose-Headers", exposedHeaders)
-	header.Set("Content-Security-Policy", contentSecurityPolicy)
+	header.Set("Access-Control-Expose-Headers", "ETag, Link, X-Request-Id")
+	header.Set("Content-Security-Policy", ContentPolicy)
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	if wait, ok := f.Admit(r); !ok {
@@ -47,16 +51,16 @@ func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet, http.MethodHead:
 		f.send(w, r)
 	case http.MethodOptions:
-		header.Set("Allow", allowedMethods)
-		header.Set("Access-Control-Allow-Methods", allowedMethods)
-		header.Set("Access-Control-Allow-Headers", "Accept, Content-Type, If-None-Match, X-Request-Id")
-		header.Set("Access-Control-Max-Age", "86400")
+		header.Set("Allow", MethodsAllowed)
+		header.Set("Access-Control-Allow-Methods", MethodsAllowed)
+		header.Set("Access-Control-Allow-Headers", PreflightHeaders)
+		header.Set("Access-Control-Max-Age", PreflightSeconds)
 		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		header.Set("Allow", allowedMethods)
+		header.Set("Allow", MethodsAllowed)
 		writeError(w, r, &engine.Error{
-			Code: engine.CodeMethodNotAllowed, Message: "This document knows the methods " + allowedMethods + ".",
+			Code: engine.CodeMethodNotAllowed, Message: "This document knows the methods " + MethodsAllowed + ".",
 		})
 	}
 }
