@@ -52,8 +52,8 @@
 // # Where to start
 //
 //	log.go, compact.go                Append, Read; snapshots and the segments that they make obsolete
-//	open.go, examine.go, scan.go      opening, and distinguishing a torn tail from damage
+//	open.go, verify.go, scan.go       opening, and distinguishing a torn tail from damage
 //	frame.go, mark.go, snapshot.go    the three formats
-//	backup.go, create.go, repair.go, verify.go  the operations behind commands
+//	backup.go, create.go, repair.go   the operations behind commands
 //	disk.go                           every operation that changes the directory; tests make operations fail
 package wal

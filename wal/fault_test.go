@@ -1,11 +1,14 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -234,5 +237,325 @@ func TestReserveOptions(t *testing.T) {
 	defer mustClose(t, l)
 	if err := appendOne(l); !errors.Is(err, errDisk) || errors.Is(err, ErrPoisoned) {
 		t.Errorf("unknown free space: %v", err)
+	}
+}
+
+// failingDisk is a disk whose operation number left of one kind fails.
+type failingDisk struct {
+	kind string
+	left int // the operation of this kind that fails, counted down
+	hit  bool
+}
+
+// fails returns an error like those of package os.
+func (f *failingDisk) fails(kind, path string) error {
+	if kind != f.kind {
+		return nil
+	}
+	if f.left--; f.left == 0 {
+		f.hit = true
+		return &os.PathError{Op: kind, Path: path, Err: errDisk}
+	}
+	return nil
+}
+
+func (f *failingDisk) disk() *disk { return hookedDisk(f.fails) }
+
+// eachFailure makes each operation of a kind fail in turn. do gets options with the failing disk; check gets its
+// error. The result is the number of operations.
+func eachFailure(t *testing.T, kind string, do func(o Options) error, check func(n int, err error)) int {
+	t.Helper()
+	for n := 1; ; n++ {
+		f, o := &failingDisk{kind: kind, left: n}, testOptions()
+		o.disk = f.disk()
+		err := do(o)
+		if !f.hit {
+			if err != nil {
+				t.Fatalf("it fails by itself: %v", err)
+			}
+			return n - 1
+		}
+		check(n, err)
+	}
+}
+
+// TestW6_EachFailureIsReported makes each single operation of Open, Repair, WriteSnapshot and DropBefore fail.
+// Each is an error with its place, and a later Open succeeds.
+func TestW6_EachFailureIsReported(t *testing.T) {
+	report := &goldenReport{dir: filepath.Join(scratch(t), "log")}
+	made := filepath.Join(scratch(t), "log")
+	older, newer := compacted(t, made)
+	all := readFiles(t, made)
+	names := segmentNames(all)
+	one := filepath.Base(snapshotPath("", older))
+	torn := maps.Clone(all)
+	last := names[len(names)-1]
+	torn[last] = append(bytes.Clone(torn[last]), entry(position{frame: 84, sequence: 165}, []byte("x"))[:20]...)
+	torn[one+tempSuffix] = nil
+	damaged := maps.Clone(all)
+	damaged[names[2]] = bytes.Clone(damaged[names[2]])
+	damaged[names[2]][60] ^= 1
+	damaged[names[1]+".END"] = nil
+	damaged[one] = nil
+	for _, c := range []struct {
+		name string
+		from map[string][]byte
+		do   func(o Options) error
+	}{
+		{"open a torn log", torn, func(o Options) error { return opensAndCloses(report.dir, o) }},
+		{"repair", damaged, func(o Options) error { _, err := Repair(report.dir, o); return err }},
+		{"repair without snapshots", withoutKey(withoutKey(all, one), filepath.Base(snapshotPath("", newer))),
+			func(o Options) error { _, err := Repair(report.dir, o); return err }},
+		{"write", all, func(o Options) error { return writes(report.dir, o) }},
+		{"begin", map[string][]byte{}, func(o Options) error { return writes(report.dir, o) }},
+	} {
+		report.reportFailures(t, c.name, c.from, c.do)
+	}
+	report.golden(t, "failures.txt")
+}
+
+// reportFailures repeats do until no operation is left that can fail.
+func (s *goldenReport) reportFailures(t *testing.T, name string, from map[string][]byte, do func(Options) error) {
+	t.Helper()
+	fired := 0
+	for _, kind := range []string{"sync", "syncDir", "rename", "remove", "truncate", "write", "free", "forget"} {
+		count := eachFailure(t, kind, func(o Options) error {
+			writeFiles(t, s.dir, from)
+			o.ReserveBytes = 1
+			return do(o)
+		}, func(n int, err error) {
+			if err == nil {
+				t.Errorf("%s: %s number %d failed, and no error says so", name, kind, n)
+			}
+			s.line("%s: %s %d: %v", name, kind, n, err)
+			if _, err := Repair(s.dir, testOptions()); err != nil {
+				t.Errorf("%s: after %s number %d: %v", name, kind, n, err)
+			}
+			must(t, opensAndCloses(s.dir, testOptions()))
+		})
+		s.line("%s: %d times %s", name, count, kind)
+		fired += count
+	}
+	if fired == 0 {
+		t.Errorf("%s: nothing failed", name)
+	}
+}
+
+func opensAndCloses(dir string, o Options) error {
+	l, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// writes changes an open log in every way.
+func writes(dir string, o Options) error {
+	l, err := Open(dir, o)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for range 12 {
+		_, err := l.Append(batchFrom(l.Last()+1, 2))
+		all = append(all, err)
+	}
+	all = append(all, l.WriteSnapshot(l.Last(), stateAt(l.Last())))
+	_, err = l.Append(batchFrom(l.Last()+1, 2))
+	all = append(all, err, l.WriteSnapshot(l.Last(), stateAt(l.Last())), l.DropBefore(l.Last()))
+	all = append(all, l.Close())
+	first := slices.IndexFunc(all, func(err error) bool { return err != nil })
+	if first < 0 {
+		return nil
+	}
+	return fmt.Errorf("step %d of %d: %w", first+1, len(all), all[first])
+}
+
+// TestW2_ANewDirectoryIsSyncedOrGone: a later start would not sync the parent of an existing directory.
+func TestW2_ANewDirectoryIsSyncedOrGone(t *testing.T) {
+	dir := filepath.Join(scratch(t), "new", "log")
+	synced := false
+	eachFailure(t, "syncDir", func(o Options) error {
+		must(t, os.RemoveAll(dir))
+		synced = false
+		sync := o.disk.syncDir
+		o.disk.syncDir = func(path string) error {
+			err := sync(path)
+			synced = synced || err == nil && path == filepath.Dir(dir)
+			return err
+		}
+		return opensAndCloses(dir, o)
+	}, func(n int, err error) {
+		if _, gone := os.Stat(dir); err != nil && !synced && gone == nil {
+			t.Errorf("syncDir %d: %v, and %s is there", n, err, dir)
+		}
+	})
+}
+
+// crashRecorder is a disk that copies the directory before each operation: the state after a crash there.
+type crashRecorder struct {
+	t      testing.TB
+	dir    string
+	images []diskImage
+	ops    []string // what was done, by the base names of the files
+}
+
+// diskImage is the directory at one moment.
+type diskImage struct {
+	before string // the operation that did not happen any more
+	files  map[string][]byte
+	acked  uint64
+}
+
+// recordingDisk is a disk whose images contain acked(), the last acknowledged record.
+func (r *crashRecorder) recordingDisk(acked func() uint64) *disk {
+	return hookedDisk(func(kind, path string) error {
+		if kind != "free" && kind != "forget" {
+			op := kind + " " + filepath.Base(path)
+			r.images = append(r.images, diskImage{before: op, files: readFiles(r.t, r.dir), acked: acked()})
+			r.ops = append(r.ops, op)
+		}
+		return nil
+	})
+}
+
+// newCrashRecorder records in a new directory.
+func newCrashRecorder(t testing.TB, acked func() uint64) (*crashRecorder, Options) {
+	t.Helper()
+	r, o := &crashRecorder{t: t, dir: filepath.Join(scratch(t), "log")}, testOptions()
+	o.disk = r.recordingDisk(acked)
+	writeFiles(t, r.dir, nil)
+	return r, o
+}
+
+// checkRecovery opens an image twice, checks it and appends to it.
+func (i diskImage) checkRecovery(dir string) error {
+	for range 2 {
+		l, err := Open(dir, testOptions())
+		if err != nil {
+			return err
+		}
+		if l.Last() < i.acked {
+			return fmt.Errorf("%d of %d acknowledged records", l.Last(), i.acked)
+		}
+		if err := checkLog(l); err != nil {
+			return err
+		}
+		if _, err := l.Append(batchFrom(l.Last()+1, 3)); err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crashAll opens every image, changed by damage, and returns all errors.
+func (r *crashRecorder) crashAll(damage func(map[string][]byte)) (complaints []string) {
+	dir := filepath.Join(scratch(r.t), "crash")
+	for n, i := range r.images {
+		left := maps.Clone(i.files)
+		damage(left)
+		writeFiles(r.t, dir, left)
+		if err := i.checkRecovery(dir); err != nil {
+			complaints = append(complaints, fmt.Sprintf("image %d, before %s: %v", n, i.before, err))
+		}
+	}
+	return complaints
+}
+
+func TestW10_CrashAtEachStepOfSnapshotAndDrop(t *testing.T) {
+	r := recordLifetime(t)
+	if len(r.images) < 100 {
+		t.Fatalf("%d images", len(r.images))
+	}
+	complaints := r.crashAll(func(map[string][]byte) {})
+	t.Logf("%d crash points, %d bad", len(r.images), len(complaints))
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
+
+// TestW10_CrashControl damages each image: the check must fail where records had been acknowledged.
+func TestW10_CrashControl(t *testing.T) {
+	r := recordLifetime(t)
+	for name, damage := range map[string]func(map[string][]byte){
+		"newest segment lost": func(f map[string][]byte) { delete(f, lastWithFrames(f)); delete(f, markName) },
+		"snapshots too early": func(f map[string][]byte) {
+			if names := segmentNames(f); len(names) > 1 {
+				delete(f, names[0])
+			}
+		},
+	} {
+		complaints := r.crashAll(damage)
+		t.Logf("%s: %d of %d noticed", name, len(complaints), len(r.images))
+		if len(complaints) < len(r.images)/2 {
+			t.Errorf("%s: the check notices %d of %d", name, len(complaints), len(r.images))
+		}
+	}
+}
+
+// recordLifetime records every operation that changes files.
+func recordLifetime(t *testing.T) *crashRecorder {
+	t.Helper()
+	acked := uint64(0)
+	r, o := newCrashRecorder(t, func() uint64 { return acked })
+	for range 3 {
+		l := mustOpen(t, r.dir, o)
+		for range 2 {
+			for range 12 {
+				mustAppend(t, l, 1)
+				acked = l.Last()
+			}
+			mustSnapshot(t, l, acked-1)
+			must(t, l.DropBefore(acked))
+		}
+		mustClose(t, l)
+	}
+	return r
+}
+
+func TestW10_OrderOfSteps(t *testing.T) {
+	r, o := newCrashRecorder(t, func() uint64 { return 0 })
+	report := &goldenReport{dir: r.dir}
+	step := func(what string, do func()) {
+		r.ops = nil
+		do()
+		report.line("%s: %s", what, strings.Join(r.ops, ", "))
+	}
+	l := mustOpen(t, r.dir, o)
+	mustAppend(t, l, 40)
+	mustSnapshot(t, l, 10)
+	mustSnapshot(t, l, l.Last()-20)
+	step("snapshot", func() { mustSnapshot(t, l, l.Last()-1) })
+	step("drop", func() { must(t, l.DropBefore(l.Last())) })
+	mustClose(t, l)
+	r, o = newCrashRecorder(t, func() uint64 { return 0 })
+	o.SegmentBytes = 1
+	l = mustOpen(t, r.dir, o)
+	step("append that rolls", func() { mustAppend(t, l, 1) })
+	step("close", func() { mustClose(t, l) })
+	report.golden(t, "steps.txt")
+}
+
+func TestW3_CrashWhileATailIsCut(t *testing.T) {
+	h := writeLog(t, 20)
+	name := lastWithFrames(h.files)
+	whole := len(h.batches)
+	h.files[name] = h.files[name][:len(h.files[name])-3]
+	h.files[markName] = h.marks[whole-2]
+	h.files[filepath.Base(snapshotPath("", 3))+tempSuffix] = []byte("half")
+	r, o := newCrashRecorder(t, func() uint64 { return uint64(h.batches[whole-2]) })
+	writeFiles(t, r.dir, h.files)
+	l := mustOpen(t, r.dir, o)
+	if l.Recovery().TornBytes == 0 {
+		t.Fatal("nothing was cut")
+	}
+	mustClose(t, l)
+	complaints := r.crashAll(func(map[string][]byte) {})
+	t.Logf("%d crash points, %d bad: %q", len(r.images), len(complaints), r.ops)
+	if len(complaints) > 0 || len(r.images) < 8 {
+		t.Errorf("%v", complaints)
 	}
 }
