@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,4 +215,64 @@ func (c *Cluster) Close() error {
 		}
 	})
 	return c.closeErr
+}
+
+// taskGroup runs goroutines and waits for their end.
+type taskGroup struct {
+	mu     sync.Mutex
+	closed bool
+	group  sync.WaitGroup
+}
+
+// start runs f in a goroutine. After the first call of wait it starts nothing and returns false.
+func (g *taskGroup) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.group.Go(f)
+	}
+	return !g.closed
+}
+
+func (g *taskGroup) wait() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.group.Wait()
+}
+
+const (
+	repeatInterval = time.Minute
+	repeatedMax    = 256 // number of different messages that limitedLog remembers
+)
+
+// limitedLog logs a kind of message once a minute, however often it occurs. Otherwise a node that is down, or programs
+// that connect to this node's port, could fill the log. Kinds that differ only in digits, such as ports and numbers of
+// connections, count as the same.
+type limitedLog struct {
+	logger *slog.Logger
+	clock  func() time.Time
+
+	mu     sync.Mutex
+	logged map[string]time.Time // when each kind was logged last
+}
+
+func (l *limitedLog) write(kind string, level slog.Level, message string, attributes ...any) {
+	kind = strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, kind)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	if at, ok := l.logged[kind]; ok && now.Sub(at) < repeatInterval {
+		return
+	}
+	if l.logged == nil || len(l.logged) >= repeatedMax {
+		l.logged = map[string]time.Time{}
+	}
+	l.logged[kind] = now
+	l.logger.Log(context.Background(), level, message, attributes...)
 }

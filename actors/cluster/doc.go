@@ -20,7 +20,7 @@
 // # Members
 //
 // If all reachable nodes have a new list of members, the leader changes the voters, one at a time (members.go). Nodes
-// know each other by keys derived from a secret (security.go). To replace a lost machine, start a node with its
+// know each other by keys derived from a secret (config.go). To replace a lost machine, start a node with its
 // name, ID and an empty directory. A node's ID in raft is random and belongs to the directory, so a new directory never
 // votes as an earlier one; a removed ID never comes back. Of two processes with one name the second stops.
 //
@@ -52,5 +52,5 @@
 // another node's log when it starts.
 //
 // Not promised: an isolated node may report a majority for three seconds; records that two disks lose at the same time
-// may be lost. Start with cluster.go, journal.go, follow.go and replica.go.
+// may be lost. Start with cluster.go, journal.go and replica.go.
 package cluster

@@ -2,12 +2,17 @@ package cluster
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/wal"
@@ -196,4 +201,179 @@ func (j *Journal) closeWith(err error) {
 	if j.pending != nil {
 		j.endPending(j.closeErr)
 	}
+}
+
+const (
+	framesMax          = 256 // maximum number of records in one batch of the local log
+	spaceRetryInterval = 500 * time.Millisecond
+)
+
+// Follow implements actors.Shared: it copies the committed records to the local log, and then passes them to deliver.
+func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
+	defer func() {
+		if ctx.Err() != nil {
+			err = nil
+		}
+		j.closeWith(errors.Join(errClosed, err))
+	}()
+	for {
+		frames, err := j.next(ctx)
+		if err == nil {
+			err = j.persist(ctx, frames)
+		}
+		if err != nil {
+			return fmt.Errorf("follow the stream: %w", err)
+		}
+		for i := range frames {
+			deliver(frames[i].sequence, frames[i].record)
+		}
+	}
+}
+
+// next waits for the next frames and returns at least one.
+func (j *Journal) next(ctx context.Context) ([]frame, error) {
+	r := j.cluster.replica.Load()
+	batch := frameBatch{}
+	batch.last, batch.checksum = j.position()
+	for {
+		queue, err := r.take()
+		for i := 0; i < len(queue) && err == nil; i++ {
+			err = batch.add(queue[i])
+		}
+		if err != nil || len(batch.frames) > 0 {
+			return batch.frames, err
+		}
+		select {
+		case <-r.wake:
+		case err = <-j.stop:
+			return nil, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take removes committed records from the queue, up to the limits of one batch of the local log.
+func (r *replica) take() ([]frame, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.c.Journal() != nil && r.tooFarBehind() {
+		return nil, fmt.Errorf("this node needs records that the cluster no longer has in its log: restart the node, so that it copies another " +
+			"node's log")
+	}
+	n, size := 0, 0
+	for n < len(r.queue) && n < framesMax && (n == 0 || size+len(r.queue[n].record) <= wal.BatchBytesMax-framesMax*4) {
+		size += len(r.queue[n].record)
+		n++
+	}
+	taken := r.queue[:n:n]
+	r.queue, r.queued = r.queue[n:], r.queued-size
+	if n > 0 {
+		r.notify()
+		return taken, nil
+	}
+	return nil, r.err
+}
+
+// persist appends the records of frames to the local log, as one batch. It waits while the disk is full.
+func (j *Journal) persist(ctx context.Context, frames []frame) error {
+	records := make([][]byte, len(frames))
+	for i := range frames {
+		records[i] = frames[i].record
+	}
+	for {
+		began := j.cluster.config.Clock()
+		j.diskSince.Store(&began)
+		_, err := j.Log.Append(records)
+		j.diskSince.Store(nil)
+		full := errors.Is(err, wal.ErrNoSpace)
+		j.diskFull.Store(full)
+		if err == nil {
+			j.committed(frames)
+			return nil
+		}
+		if !full {
+			return err
+		}
+		if err := sleep(ctx, spaceRetryInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits for d. If ctx ends first, it returns the error of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const frameHeaderBytes = 12
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// frame is a record of the stream (the log that the nodes share) with its sequence. Package wal and TLS detect damage;
+// the field previous reveals that two nodes have different histories. doc.go shows the format.
+type frame struct {
+	sequence uint64
+	previous uint32 // checksum of the previous record; 0 in the first frame
+	record   []byte
+}
+
+// encode returns the data of an entry of raft.
+func (f *frame) encode() []byte {
+	b := make([]byte, 0, frameHeaderBytes+len(f.record))
+	b = binary.LittleEndian.AppendUint64(b, f.sequence)
+	b = binary.LittleEndian.AppendUint32(b, f.previous)
+	return append(b, f.record...)
+}
+
+var errFrame = errors.New("an entry that is neither empty nor a record")
+
+// validEntry reports whether an entry is a change of the members, the empty first entry of a leader, or a frame.
+func validEntry(e *pb.Entry) bool {
+	return e.GetType() != pb.EntryNormal || len(e.Data) == 0 || len(e.Data) > frameHeaderBytes
+}
+
+// decodeFrame decodes the data of an entry, which is longer than a header. The record in the result shares its memory
+// with b.
+func decodeFrame(b []byte) frame {
+	return frame{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), b[frameHeaderBytes:]}
+}
+
+// frameBatch collects frames with consecutive sequences.
+type frameBatch struct {
+	last     uint64 // sequence of the newest frame or, without frames, of the newest record in the local log
+	checksum uint32 // checksum of that record
+	frames   []frame
+}
+
+// add appends a frame. It ignores a frame whose record is already in the local log.
+func (b *frameBatch) add(f frame) error {
+	previous, want := f.previous, b.checksum
+	switch {
+	case f.sequence < b.last:
+		return nil
+	case f.sequence > b.last+1:
+		return fmt.Errorf("record %d follows record %d: %w", f.sequence, b.last, ErrDiverged)
+	case f.sequence == b.last && want == 0: // the log begins with the snapshot of a backup
+		return nil
+	case f.sequence == b.last:
+		previous = checksum(f.record)
+	}
+	if previous != want {
+		return fmt.Errorf("record %d: %w: keep a copy of the directory and start this node with an empty one", f.sequence, ErrDiverged)
+	}
+	if f.sequence > b.last {
+		b.last, b.checksum = f.sequence, checksum(f.record)
+		b.frames = append(b.frames, f)
+	}
+	return nil
 }

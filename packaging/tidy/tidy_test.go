@@ -16,7 +16,7 @@ import (
 // owner that waits for them. Tests are exempt: goleak checks them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
-		"actors/cluster/tasks.go":               "taskGroup.wait, in Cluster.Close",
+		"actors/cluster/cluster.go":             "taskGroup.wait, in Cluster.Close",
 		"actors/cluster/transport.go":           "link.write",
 		"actors/internal/commitlog/follower.go": "follower.stop, in System.Close",
 		"actors/mail/smtp.go":                   "attempt: stops the call that closes its connection",
