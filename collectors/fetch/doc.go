@@ -5,7 +5,7 @@
 // # Data flow
 //
 //	Fetch                  a session: cookies, a transport, a timeout
-//	  | each request of the page                    planned_request.go: address, headers, body
+//	  | each request of the page                    session.go: address, headers, body
 //	send                   key or token             secret.go
 //	  |
 //	doWithRetries          up to three tries        session.go: 2 s, 4 s, Retry-After
@@ -14,9 +14,9 @@
 //	  |
 //	doPolitely             robots.txt                   robots.go
 //	  |
-//	roundTrip              host lock, pause             session.go, transport.go
+//	roundTrip              host lock, pause             session.go, client.go
 //	  |
-//	check                  document or failure      response.go, fetch_error.go
+//	check                  document or failure      response.go, client.go
 //
 // # Promises
 //

@@ -4,8 +4,7 @@
 //	prices := markup.Find(page, ".compra")     // by a CSS selector
 //	text := markup.VisibleText(prices[0])      // "58.90"
 //
-//	parse.go             parsing; the limits of time and memory for a page
-//	text.go              the text of an element as a person sees it, or an attribute
+//	parse.go             parsing, with limits of time and memory; the text of an element as a person sees it
 //	table.go             the cells of a table by their headings, including cells over several rows and columns
 //
 // # Promises

@@ -11,8 +11,8 @@
 // Step moves the rates of the market. Definitions gives sources ids such as demo-popular, and names that mark the rates
 // as simulated.
 //
-//	market.go, market.csv, snapshot.go           the market, its table of prices, the quotes of each source
-//	site.go, fault.go                            the server; faults of prices and documents
+//	market.go, market.csv                        the market, its table of prices, the quotes of each source
+//	site.go                                      the server; faults of prices and documents
 //	routes.csv, render.go, pages/                the pages of institutions and aggregators
 //
 // # Adding a page

@@ -15,6 +15,9 @@
 //	target:   what a label or field stands for: an institution, a currency, a channel
 //	pattern:  a regular expression
 //	note:     a message about a skipped part of a document
+//	key:      target, date and time of a quote (quoteKey): two quotes with one key contradict each other
+//	side:     buy or sell; in the parser also the text at its place, which may not be a price
+//	unless:   words that make a row another rate, such as "remesas": the row is skipped
 //	challenge page: the page of a bot protection, sent instead of the real page
 //
 // # Definitions
@@ -24,19 +27,8 @@
 // DefaultSet reads the built-in files (definitions/); Set.Extend adds the files of a directory.
 //
 //	definition.go                   the types
-//	definition_*.go                 reading of definition files; the error lists all problems of a file
+//	definition_file.go              reading of definition files; the error lists all problems of a file
 //	set.go                          sets of definitions; Check compares one with the catalogue
-//
-// # Words
-//
-//	page      one document of a source, and how to get it
-//	locator   where a text is: a CSS selector, a JSON path or a column heading
-//	label     text that identifies a row, such as the name of a bank or a currency
-//	target    the quote (institution, currency, channel) that a label stands for
-//	key       target, date and time of a quote (quoteKey): two quotes with one key contradict each other
-//	side      buy or sell; in the parser also the text at its place, which may not be a price
-//	unless    words that make a row another rate, such as "remesas": the row is skipped
-//	scope     part of a document in which a locator searches
 //
 // # Documents
 //
@@ -46,9 +38,8 @@
 //	content.go                      the kind of document; challenge pages of bot protections
 //	html.go                         elements and rows of tables (collectors/markup)
 //	json.go                         JSON with the digits of numbers (gjson); paths
-//	regex.go                        patterns over text
 //	sheet.go                        workbooks (collectors/workbook) with a row for each day
-//	parse.go, parse_*.go            from locators, fields and rows to quotes; collectors/values parses their texts
+//	parse.go, parse_*.go            from locators, fields, rows and patterns to quotes; collectors/values parses texts
 //
 // # Promises
 //

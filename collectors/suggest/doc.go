@@ -13,9 +13,8 @@
 //	noise:        a price that is another rate, such as yesterday's
 //
 //	find.go             the prices of a document, and what is clear about them
-//	html.go             a document as one stream of words and prices
-//	label.go            the words that belong to a price
-//	definition.go, locator.go   the definition that reads exactly the findings
+//	html.go             a document as one stream of words and prices; the words that belong to a price
+//	definition.go       the definition that reads exactly the findings
 //
 // # Promises
 //

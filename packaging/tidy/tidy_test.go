@@ -30,7 +30,7 @@ func goroutineFiles() map[string]string {
 		"bench/process.go":                      "process.stop or kill: waits for the end of the process",
 		"bench/load.go":                         "generator.drive: waits for every client",
 		"collectors/collector.go":               "Collector.Run: waits for every source",
-		"collectors/fetch/transport.go":         "closes a connection at the end of its Fetch",
+		"collectors/fetch/client.go":            "closes a connection at the end of its Fetch",
 		"collectors/simulated/site.go":          "Site.Close: waits for the accept loops and for every connection",
 		"cmd/sources/check.go":                  "checkAll: waits for every check",
 		"httpapi/apitest/acceptor.go":           "acceptor.close: waits for the accept loop and for every connection",
