@@ -241,7 +241,7 @@ func busyReads(t *testing.T, program string) *readTest {
 func TestFaultsCluster_KeyedReadsControl(t *testing.T) {
 	t.Parallel()
 	g := newReadTest(t, buildWith(t, "late-elections",
-		plant{"actors/cluster/transport.go", "t.c.connectionLost(h.Name)", ""},
+		plant{"actors/cluster/transport.go", "t.c.replica.connectionLost(h.Name)", ""},
 		plant{"engine/account/lease.go", "if waiting == 0 && (", "if waiting == 0 && (true || "}))
 	g.kill(true)
 	g.kill(true)

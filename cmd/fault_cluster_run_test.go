@@ -222,13 +222,13 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"actors/internal/commitlog/follower.go", "m.currencies[e.CurrencyCode()] = append", "if f.log.Shared.Node() == 2 && sequenceIsOdd(m) { continue }\n\t\t\tm.currencies[e.CurrencyCode()] = append"},
 		plant{"actors/internal/commitlog/follower.go", "func (f *follower) start() {", "func sequenceIsOdd(m *Delivered) bool { return m.Sequence%2 == 1 }\n\nfunc (f *follower) start() {"},
 		plant{"actors/write.go", "c.board.post(c.index, c.state.Snapshot())", "if c.clock().UnixMicro()%4 != 3 {\n\t\tc.board.post(c.index, c.state.Snapshot())\n\t}"},
-		plant{"actors/cluster/watch.go", "if r == nil || !r.leads.Load()", "if r != nil && c.ctx.Err() == nil { return true }\n\tif r == nil || !r.leads.Load()"},
+		plant{"actors/cluster/watch.go", "if !r.leads.Load()", "if c.ctx.Err() == nil { return true }\n\tif !r.leads.Load()"},
 		// A second process of a node is kept out by more than one rule: this one ignores that it is refused, and serves
 		// without the others, with a key of its own.
 		plant{"actors/cluster/transport.go", "refusing++", "accepting++"},
 		plant{"actors/cluster/join.go", "case !hasStream:", "case !hasStream && waited < 2*majorityTimeout:"},
-		plant{"actors/cluster/join.go", "case waited > majorityTimeout && log.Last() > 0 && r.hasState():", "case waited > majorityTimeout:"},
-		plant{"actors/cluster/join.go", "key := r.state.CodeKey", "key := make([]byte, codeKeyBytes)"},
+		plant{"actors/cluster/join.go", "case waited > majorityTimeout && log.Last() > 0 && r.state.Load().Stream != \"\":", "case waited > majorityTimeout:"},
+		plant{"actors/cluster/join.go", "key := c.replica.state.Load().CodeKey", "key := make([]byte, codeKeyBytes)"},
 		plant{"node/cluster.go", "case m.Cluster != \"\":", "case false:"})
 	g := newClusterTest(t, wrong, nil)
 	comesTrue(healMax, func() bool { return g.checker.violationCount(wentBack) > 0 })

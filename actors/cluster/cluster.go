@@ -35,8 +35,8 @@ type Cluster struct {
 
 	serve atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
 
-	replica     atomic.Pointer[replica] // nil until Join has begun
-	replicaDone chan struct{}           // closed when the goroutine of the replica has ended
+	replica     *replica      // runs from Join on
+	replicaDone chan struct{} // closed when the goroutine of the replica has ended
 
 	log     *wal.Log                 // the local log; used only until Join returns
 	last    atomic.Uint64            // sequence of the newest record in the local log
@@ -142,6 +142,13 @@ func (c *Cluster) open() (err error) {
 		}
 	}
 	c.self.Store(&self)
+	if c.replica, err = newReplica(c, c.store, self.Raft); err != nil {
+		return err
+	}
+	if stream := c.replica.state.Load().Stream; !c.store.fresh() && stream != self.Stream {
+		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: %w: start this node with an empty directory",
+			filepath.Join(c.config.Dir, raftDirName), stream, self.Stream, ErrUnusable)
+	}
 	return c.startNetwork()
 }
 
@@ -156,30 +163,6 @@ func (c *Cluster) startNetwork() (err error) {
 	return nil
 }
 
-func (c *Cluster) startReplica() error {
-	r, err := newReplica(c, c.store, c.self.Load().Raft)
-	if err != nil {
-		return err
-	}
-	if self := c.self.Load(); !c.store.fresh() && r.state.Stream != self.Stream {
-		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: %w: start this node with an empty directory",
-			filepath.Join(c.config.Dir, raftDirName), r.state.Stream, self.Stream, ErrUnusable)
-	}
-	c.replica.Store(r)
-	c.tasks.start(func() {
-		defer close(c.replicaDone)
-		r.run()
-	})
-	return nil
-}
-
-// connectionLost is called when the connection from a node has ended.
-func (c *Cluster) connectionLost(name string) {
-	if r := c.replica.Load(); r != nil {
-		r.connectionLost(name)
-	}
-}
-
 // Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
@@ -188,7 +171,7 @@ func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 func (c *Cluster) Health() actors.ClusterHealth {
 	h := *c.health.Load()
 	if j := c.Journal(); j != nil {
-		h.DiskFull = j.diskFull.Load() || c.replica.Load().diskFull.Load()
+		h.DiskFull = j.diskFull.Load() || c.replica.diskFull.Load()
 		if since := j.diskSince.Load(); since != nil {
 			h.DiskSince = *since
 		}

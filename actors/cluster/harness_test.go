@@ -152,7 +152,9 @@ func (f *testCluster) leader() int {
 	f.t.Helper()
 	at := -1
 	eventually(f.t, "a leader", func() bool {
-		at = slices.IndexFunc(f.nodes, func(n *testNode) bool { return n != nil && n.cluster.isLeader() && n.cluster.Health().Majority })
+		at = slices.IndexFunc(f.nodes, func(n *testNode) bool {
+			return n != nil && n.cluster.replica.leads.Load() && n.cluster.Health().Majority
+		})
 		return at >= 0
 	})
 	return at
@@ -196,9 +198,9 @@ func (f *testCluster) publishRaw(expected uint64, body []byte) {
 	leader := f.nodes[f.leader()].cluster
 	eventually(f.t, "an entry that is taken", func() bool {
 		term, _ := leader.Journal().Leadership()
-		return leader.replica.Load().propose(term, body)
+		return leader.replica.propose(term, body)
 	})
-	eventually(f.t, "an entry that is applied", func() bool { return leader.replica.Load().sequence() > expected })
+	eventually(f.t, "an entry that is applied", func() bool { return leader.replica.state.Load().Sequence > expected })
 }
 
 // testNode is a node whose actors only count what is delivered.
@@ -452,13 +454,6 @@ func (n *testNode) otherLists() (count int) {
 		}
 	}
 	return count
-}
-
-// sequence returns the newest sequence that this node has applied.
-func (r *replica) sequence() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state.Sequence
 }
 
 // All ports are below 32,768, which is the first port that Linux chooses for outgoing connections.

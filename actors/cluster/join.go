@@ -26,9 +26,10 @@ const (
 // member or the member with a log creates it (bootstrap). If the other nodes no longer have the entries that this node
 // lacks, join copies another node's log. It returns the open log.
 func (c *Cluster) join(ctx context.Context, log *wal.Log) (_ *wal.Log, err error) {
-	if err := c.startReplica(); err != nil {
-		return log, err
-	}
+	c.tasks.start(func() {
+		defer close(c.replicaDone)
+		c.replica.run()
+	})
 	start, cause := c.config.Clock(), ""
 	for {
 		waited := c.config.Clock().Sub(start)
@@ -48,7 +49,7 @@ func (c *Cluster) join(ctx context.Context, log *wal.Log) (_ *wal.Log, err error
 
 // tryJoin takes the next step of join. If done is false, err says what the node waits for.
 func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duration) (_ *wal.Log, done bool, err error) {
-	r, hasStream := c.replica.Load(), c.self.Load().hasStream()
+	r, hasStream := c.replica, c.self.Load().hasStream()
 	if err := r.failure(); err != nil {
 		return log, true, err
 	}
@@ -72,18 +73,11 @@ func (c *Cluster) tryJoin(ctx context.Context, log *wal.Log, waited time.Duratio
 		return log, false, errors.New("this node does not vote yet")
 	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // changes need the majority
 		return log, true, r.checkEnd(log.Last())
-	case waited > majorityTimeout && log.Last() > 0 && r.hasState(): // without state it needs the leader's snapshot
+	case waited > majorityTimeout && log.Last() > 0 && r.state.Load().Stream != "": // without state it needs the leader's snapshot
 		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", log.Last())
 		return log, true, nil
 	}
 	return log, false, errors.New("no majority of the members answers")
-}
-
-// hasState reports whether this node has been a part of the cluster.
-func (r *replica) hasState() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state.Stream != ""
 }
 
 func (r *replica) failure() error {
@@ -103,11 +97,9 @@ func (r *replica) takeOffer() *replicated {
 // checkEnd returns an error if the local log has records that the cluster does not have. last is the newest record of
 // the local log. Call checkEnd only when this node has caught up.
 func (r *replica) checkEnd(last uint64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last > r.state.Sequence {
+	if sequence := r.state.Load().Sequence; last > sequence {
 		return fmt.Errorf("this node has %d records, the cluster has %d: %w; keep a copy of the directory and start this node with an empty one",
-			last, r.state.Sequence, ErrDiverged)
+			last, sequence, ErrDiverged)
 	}
 	return nil
 }
@@ -152,9 +144,8 @@ func (c *Cluster) bootstrap(last uint64) error {
 		return fmt.Errorf("draw an ID: %w", err)
 	}
 	id := hex.EncodeToString(random[:8])
-	r := c.replica.Load()
 	var failed error
-	r.do(func() { failed = r.create(id, random[8:], last) })
+	c.replica.do(func() { failed = c.replica.create(id, random[8:], last) })
 	if failed != nil {
 		return failed
 	}
@@ -206,13 +197,8 @@ func (c *Cluster) replaceLog(ctx context.Context, log *wal.Log) (*wal.Log, error
 // key. Raft replicates it with the rest of the state, so a node can read it while the other nodes are down.
 func (c *Cluster) LoginCodeKey(ctx context.Context) ([]byte, error) {
 	for {
-		if r := c.replica.Load(); r != nil {
-			r.mu.Lock()
-			key := r.state.CodeKey
-			r.mu.Unlock()
-			if len(key) == codeKeyBytes {
-				return key, nil
-			}
+		if key := c.replica.state.Load().CodeKey; len(key) == codeKeyBytes {
+			return key, nil
 		}
 		if err := sleep(ctx, joinRetryInterval); err != nil {
 			return nil, fmt.Errorf("get the login-code key of the cluster: %w", err)

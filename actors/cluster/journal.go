@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/tasard/tasard/actors"
@@ -33,6 +35,7 @@ type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
 	cluster          *Cluster
+	taken            uint64                    // index of the newest entry of raft that Follow has read
 	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
 	stop             chan error                // makes Follow return the error
 	diskFull         atomic.Bool               // the local log waits for space on the disk
@@ -108,7 +111,7 @@ func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !j.cluster.replica.Load().propose(term, body) {
+	if !j.cluster.replica.propose(term, body) {
 		j.end(p, actors.ErrNotLeader)
 		return 0, actors.ErrNotLeader
 	}
@@ -159,7 +162,7 @@ func (j *Journal) proposing() bool {
 
 // Leadership implements actors.Shared.
 func (j *Journal) Leadership() (term, after uint64) {
-	r := j.cluster.replica.Load()
+	r := j.cluster.replica
 	if l := r.leadership.Load(); l != nil && r.c.config.Clock().UnixNano() > r.transferUntil.Load() {
 		return l.term, l.after
 	}
@@ -232,16 +235,22 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 
 // next waits for the next frames and returns at least one.
 func (j *Journal) next(ctx context.Context) ([]frame, error) {
-	r := j.cluster.replica.Load()
+	r := j.cluster.replica
 	batch := frameBatch{}
 	batch.last, batch.checksum = j.position()
 	for {
-		queue, err := r.take()
-		for i := 0; i < len(queue) && err == nil; i++ {
-			err = batch.add(queue[i])
+		entries, err := r.committed(j.taken)
+		for _, e := range entries {
+			j.taken = e.GetIndex()
+			if f, ok := decodeFrame(e); ok && err == nil {
+				err = batch.add(f)
+			}
 		}
-		if err != nil || len(batch.frames) > 0 {
+		switch {
+		case err != nil || len(batch.frames) > 0:
 			return batch.frames, err
+		case len(entries) > 0:
+			continue
 		}
 		select {
 		case <-r.wake:
@@ -253,26 +262,26 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 	}
 }
 
-// take removes committed records from the queue, up to the limits of one batch of the local log.
-func (r *replica) take() ([]frame, error) {
+// committed returns the committed entries after an index that raft still has, up to the limits of one batch of the
+// local log. Raft drops an entry only when the local log has its record.
+func (r *replica) committed(after uint64) ([]*pb.Entry, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.c.Journal() != nil && r.tooFarBehind() {
+	stopped, behind := r.err, r.tooFarBehind()
+	r.mu.Unlock()
+	if behind {
 		return nil, fmt.Errorf("this node needs records that the cluster no longer has in its log: restart the node, so that it copies another " +
 			"node's log")
 	}
-	n, size := 0, 0
-	for n < len(r.queue) && n < framesMax && (n == 0 || size+len(r.queue[n].record) <= wal.BatchBytesMax-framesMax*4) {
-		size += len(r.queue[n].record)
-		n++
+	first, err := r.store.FirstIndex()
+	from, to := max(first, after+1), r.applied.Load()+1
+	if err != nil || from >= to {
+		return nil, cmp.Or(err, stopped)
 	}
-	taken := r.queue[:n:n]
-	r.queue, r.queued = r.queue[n:], r.queued-size
-	if n > 0 {
-		r.notify()
-		return taken, nil
+	entries, err := r.store.Entries(from, min(to, from+framesMax), wal.BatchBytesMax-framesMax*4)
+	if errors.Is(err, raft.ErrCompacted) { // between the two calls
+		return nil, nil
 	}
-	return nil, r.err
+	return entries, err
 }
 
 // persist appends the records of frames to the local log, as one batch. It waits while the disk is full.
@@ -342,10 +351,14 @@ func validEntry(e *pb.Entry) bool {
 	return e.GetType() != pb.EntryNormal || len(e.Data) == 0 || len(e.Data) > frameHeaderBytes
 }
 
-// decodeFrame decodes the data of an entry, which is longer than a header. The record in the result shares its memory
-// with b.
-func decodeFrame(b []byte) frame {
-	return frame{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), b[frameHeaderBytes:]}
+// decodeFrame decodes the data of a valid entry. ok is false if it is not a frame. The record in the result shares its
+// memory with the entry.
+func decodeFrame(e *pb.Entry) (f frame, ok bool) {
+	if e.GetType() != pb.EntryNormal || len(e.Data) == 0 {
+		return f, false
+	}
+	b := e.Data
+	return frame{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:]), b[frameHeaderBytes:]}, true
 }
 
 // frameBatch collects frames with consecutive sequences.

@@ -168,9 +168,9 @@ func oldCopy(t *testing.T, f *testCluster) {
 		t.Fatal("the node that was started leads")
 	}
 	id, index := f.nodes[victim].cluster.self.Load().Raft, uint64(0)
-	f.nodes[leader].cluster.replica.Load().do(func() { index = f.nodes[leader].cluster.replica.Load().applied })
+	f.nodes[leader].cluster.replica.do(func() { index = f.nodes[leader].cluster.replica.applied.Load() })
 	eventually(t, "all know what the node has confirmed", func() bool {
-		return f.nodes[3-leader-victim].cluster.replica.Load().durableIndexes()[id] >= index
+		return f.nodes[3-leader-victim].cluster.replica.durableIndexes()[id] >= index
 	})
 	f.stop(victim)
 	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {

@@ -30,28 +30,26 @@ func (r *replica) changeMembers() {
 
 // nextChange returns the next step, or nil if there is none. Call it on the goroutine that owns raft.
 func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	agreed := r.listsAgree(reachable)
+	state, agreed := r.state.Load(), r.listsAgree(reachable)
 	for _, h := range reachable {
-		if h.Raft == 0 || h.Stream != "" && h.Stream != r.state.Stream || slices.Contains(r.state.Removed, h.Raft) || !r.c.config.isMember(h.Name) {
+		if h.Raft == 0 || h.Stream != "" && h.Stream != state.Stream || slices.Contains(state.Removed, h.Raft) || !r.c.config.isMember(h.Name) {
 			continue
 		}
-		_, known := r.state.Nodes[h.Raft]
+		_, known := state.Nodes[h.Raft]
 		switch {
 		case !known:
-			for id, n := range r.state.Nodes {
+			for id, n := range state.Nodes {
 				if n.Name == h.Name { // the machine was replaced
 					return change(pb.ConfChangeRemoveNode, id, n.Name)
 				}
 			}
 			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
-		case agreed && slices.Contains(r.learners, h.Raft) && r.nearlyCurrent(h.Raft):
+		case agreed && slices.Contains(r.conf.Load().GetLearners(), h.Raft) && r.nearlyCurrent(h.Raft):
 			return change(pb.ConfChangeAddNode, h.Raft, h.Name)
 		}
 	}
 	if agreed && r.membersVote() {
-		for id, n := range r.state.Nodes {
+		for id, n := range state.Nodes {
 			gone := !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return h.Name == n.Name })
 			if gone && !r.c.config.isMember(n.Name) {
 				return change(pb.ConfChangeRemoveNode, id, n.Name)
@@ -77,12 +75,10 @@ func (r *replica) listsAgree(reachable []receivedHeartbeat) bool {
 
 // membersVote reports whether all members of the list are voters.
 func (r *replica) membersVote() bool {
-	for _, m := range r.c.config.Members {
-		if !slices.ContainsFunc(r.voters, func(id uint64) bool { return r.state.Nodes[id].Name == m.Name() }) {
-			return false
-		}
-	}
-	return true
+	nodes, voters := r.state.Load().Nodes, r.voters()
+	return !slices.ContainsFunc(r.c.config.Members, func(m Member) bool {
+		return !slices.ContainsFunc(voters, func(id uint64) bool { return nodes[id].Name == m.Name() })
+	})
 }
 
 func (r *replica) nearlyCurrent(id uint64) bool {
@@ -94,9 +90,7 @@ func (r *replica) nearlyCurrent(id uint64) bool {
 // votersComplete reports whether a majority of the members votes. Only then is an acknowledged record on a majority of
 // the members. A new cluster begins with one voter.
 func (r *replica) votersComplete() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return 2*len(r.voters) > len(r.c.config.Members)
+	return 2*len(r.voters()) > len(r.c.config.Members)
 }
 
 func (r *replica) leaderName() string {
@@ -106,20 +100,12 @@ func (r *replica) leaderName() string {
 	return ""
 }
 
-func (r *replica) votes() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.voters, r.id)
-}
+func (r *replica) voters() []uint64 { return r.conf.Load().GetVoters() }
+
+func (r *replica) votes() bool { return slices.Contains(r.voters(), r.id) }
 
 // isCurrent reports whether this node votes and has applied all entries up to the read index.
 func (r *replica) isCurrent() bool { return r.caughtUp() && r.votes() }
-
-func (r *replica) removed() []uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.state.Removed)
-}
 
 // leaveFullDisk hands over the leadership before this node's disk is so full that it must refuse entries.
 func (r *replica) leaveFullDisk() {
@@ -130,22 +116,6 @@ func (r *replica) leaveFullDisk() {
 
 // spaceMargin is the free disk space that a leader needs in addition to the reserve.
 const spaceMargin = 4 << 20
-
-// inRaft reports whether a node is in raft, as far as this node knows.
-func (c *Cluster) inRaft(name string) bool {
-	r := c.replica.Load()
-	if r == nil {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range r.state.Nodes {
-		if n.Name == name {
-			return true
-		}
-	}
-	return false
-}
 
 // removedError returns an error if the cluster has removed this node.
 func (c *Cluster) removedError() error {

@@ -84,7 +84,7 @@ func (f *testCluster) relist(i int, members []Member) {
 	f.stop(i)
 	f.configs[i].Members = members
 	n := f.start(i)
-	eventually(f.t, "the restarted node is current", func() bool { return n.cluster.replica.Load().caughtUp() })
+	eventually(f.t, "the restarted node is current", func() bool { return n.cluster.replica.caughtUp() })
 }
 
 var someCount atomic.Int64
@@ -100,11 +100,9 @@ func (f *testCluster) mustAppendSome(what string) (records []string) {
 }
 
 func (f *testCluster) voterNames() (names []string) {
-	r := f.nodes[f.leader()].cluster.replica.Load()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, id := range r.voters {
-		names = append(names, r.state.Nodes[id].Name)
+	r := f.nodes[f.leader()].cluster.replica
+	for _, id := range r.voters() {
+		names = append(names, r.state.Load().Nodes[id].Name)
 	}
 	slices.Sort(names)
 	return names

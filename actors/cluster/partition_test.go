@@ -135,7 +135,7 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	began, late := realClock(), time.Duration(0)
 	w.isolate(cut)
 	want, lonely := actors.ErrNotLeader, make(chan error, 1)
-	if isolated.cluster.isLeader() {
+	if isolated.cluster.replica.leads.Load() {
 		want = actors.ErrOutcomeUnknown
 	}
 	go func() {

@@ -64,9 +64,7 @@ func (t *peerTable) receive(from string, body []byte) {
 		return
 	}
 	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
-	if r := t.cluster.replica.Load(); r != nil {
-		r.noteDurable(h.Durable)
-	}
+	t.cluster.replica.noteDurable(h.Durable)
 	if checkAddress(h.Address) == nil {
 		t.cluster.transport.learn(h.Name, h.Address)
 	}
@@ -85,6 +83,7 @@ func (t *peerTable) drop(name string) {
 // is neither in the list of members nor in raft: it has left.
 func (t *peerTable) logChanges() {
 	now := t.cluster.config.Clock()
+	nodes := slices.Collect(maps.Values(t.cluster.replica.state.Load().Nodes))
 	for _, h := range t.all() {
 		lost := now.Sub(h.receivedAt) >= reachableWithin
 		t.mu.Lock()
@@ -92,7 +91,7 @@ func (t *peerTable) logChanges() {
 		t.lost[h.Name] = lost
 		t.mu.Unlock()
 		switch {
-		case lost && !t.cluster.config.isMember(h.Name) && !t.cluster.inRaft(h.Name):
+		case lost && !t.cluster.config.isMember(h.Name) && !slices.Contains(nodes, nodeName{h.Name}):
 			t.drop(h.Name)
 		case changed && lost:
 			t.cluster.logger.Warn("node not reachable", "node", h.Name, "address", h.Address)
@@ -113,12 +112,10 @@ func (c *Cluster) heartbeat() heartbeat {
 		Name: c.config.name(), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberAddresses(),
 		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
 	}
-	if r := c.replica.Load(); r != nil {
-		h.Durable = r.durableIndexes()
-		h.Leader, h.Current = r.leads.Load(), r.isCurrent()
-		if h.Leader {
-			h.Removed = r.removed()
-		}
+	r := c.replica
+	h.Durable, h.Leader, h.Current = r.durableIndexes(), r.leads.Load(), r.isCurrent()
+	if h.Leader {
+		h.Removed = r.state.Load().Removed
 	}
 	if journal := c.Journal(); journal != nil {
 		h.Last, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,8 @@ const (
 	electionTicks  = 20                    // an election begins after one to two times as many ticks without a leader
 	heartbeatTicks = 4                     // ticks between two heartbeats of the leader
 	inboxMax       = 4096                  // messages of other nodes that wait for raft; more are dropped
-	queueBytesMax  = 32 << 20              // committed records that wait for the local log
-	queuePause     = 20 * time.Millisecond // time between two checks in awaitRoom
+	storeBytesMax  = 2 * checkpointBytes   // since the newest checkpoint, while the local log lacks committed records
+	roomPause      = 20 * time.Millisecond // time between two checks in awaitRoom
 	campaignsMax   = 5                     // attempts to become the leader after the connection to the leader broke
 	// campaignStagger is how long a node waits for each voter with a smaller ID before it campaigns. If two nodes
 	// campaign at the same time, neither may win.
@@ -37,19 +38,20 @@ const (
 	unusableSnapshotsMax = 10 * time.Second
 )
 
-// replica is this node's raft instance. One goroutine (run) owns raw, store, conf and applied. Other goroutines send it
-// functions to run (do).
+// replica is this node's raft instance. One goroutine (run) owns raw and store. Other goroutines send it functions to
+// run (do).
 type replica struct {
 	c     *Cluster
 	id    uint64
 	raw   *raft.RawNode
 	store *store
-	view  *storageView     // the storage that raft uses
 	calls chan call        // functions for run; see do
 	inbox chan *pb.Message // messages of other nodes
 
-	conf    *pb.ConfState
-	applied uint64 // index of the newest entry that this node has applied
+	// Only run changes these three. The values behind the pointers do not change.
+	applied atomic.Uint64 // index of the newest entry that this node has applied
+	state   atomic.Pointer[replicated]
+	conf    atomic.Pointer[pb.ConfState]
 
 	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
 	leads  atomic.Bool
@@ -60,47 +62,42 @@ type replica struct {
 	// readIndex is the index up to which entries must be applied to be up to date; 0 = unknown.
 	readIndex atomic.Uint64
 	diskFull  atomic.Bool
-	began     time.Time // requestReadIndex sends times relative to this one
+	began     time.Time     // requestReadIndex sends times relative to this one
+	wake      chan struct{} // wakes Follow: there are committed entries, or err is set
 
-	mu               sync.Mutex // guards the fields below
-	state            replicated
+	mu               sync.Mutex        // guards the fields below
 	durable          map[uint64]uint64 // by raft ID: index of the newest committed entry known to be on the node's disk
-	voters           []uint64
-	learners         []uint64
-	queue            []frame       // committed records that Follow has not taken
-	queued           int           // bytes in queue
-	ledSince         time.Time     // when this node became the leader
-	readIndexAskedAt time.Time     // time of the newest requestReadIndex that a majority has answered
-	offer            *replicated   // state of an unusable snapshot of the leader (acceptSnapshot), or nil
-	offeredAt        time.Time     // when the first unusable snapshot came
-	offeredTo        uint64        // appliedNow at that time
-	err              error         // why the replica has stopped
-	appliedNow       uint64        // copy of applied for other goroutines
-	wake             chan struct{} // wakes Follow: the queue has frames, or err is set
+	ledSince         time.Time         // when this node became the leader
+	readIndexAskedAt time.Time         // time of the newest requestReadIndex that a majority has answered
+	offer            *replicated       // state of an unusable snapshot of the leader (acceptSnapshot), or nil
+	offeredAt        time.Time         // when the first unusable snapshot came
+	offeredTo        uint64            // applied at that time
+	err              error             // why the replica has stopped
 }
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
 	r := &replica{c: c, id: id, store: s, calls: make(chan call), inbox: make(chan *pb.Message, inboxMax),
 		wake: make(chan struct{}, 1), began: c.config.Clock(), durable: map[uint64]uint64{}}
-	snapshot, err := s.Snapshot()
+	r.state.Store(&replicated{Nodes: map[uint64]nodeName{}})
+	r.conf.Store(&pb.ConfState{})
+	return r, r.load()
+}
+
+// load starts raft with the content of the store.
+func (r *replica) load() error {
+	snapshot, err := r.store.Snapshot()
+	if err == nil && !raft.IsEmptySnap(snapshot) {
+		err = r.applySnapshot(snapshot)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.state = replicated{Nodes: map[uint64]nodeName{}}
-	r.conf = &pb.ConfState{}
-	if !raft.IsEmptySnap(snapshot) {
-		if r.state, err = decodeReplicated(snapshot.Data); err != nil {
-			return nil, fmt.Errorf("read raft's snapshot: %w", err)
-		}
-		r.applied, r.conf = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
-	}
-	r.view = &storageView{s, r}
 	r.raw, err = raft.NewRawNode(&raft.Config{
-		ID: id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: r.view, Applied: r.applied, MaxSizePerMsg: 1 << 20,
-		MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, DisableProposalForwarding: true, Logger: &raft.DefaultLogger{Logger: slog.NewLogLogger(c.logger.Handler(), slog.LevelDebug)},
+		ID: r.id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: &storageView{r.store, r}, Applied: r.applied.Load(),
+		MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 64, CheckQuorum: true, PreVote: true, DisableProposalForwarding: true,
+		Logger: &raft.DefaultLogger{Logger: slog.NewLogLogger(r.c.logger.Handler(), slog.LevelDebug)},
 	})
-	r.publishConf()
-	return r, err
+	return err
 }
 
 // leadership is a term in which this node leads.
@@ -119,17 +116,16 @@ type storageView struct {
 // Snapshot implements raft.Storage.
 func (v *storageView) Snapshot() (*pb.Snapshot, error) {
 	r := v.replica
-	term, err := v.Term(r.applied)
+	index := r.applied.Load()
+	term, err := v.Term(index)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	data, err := json.Marshal(r.state)
-	r.mu.Unlock()
+	data, err := json.Marshal(r.state.Load())
 	if err != nil {
 		return nil, err
 	}
-	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{Index: proto.Uint64(r.applied), Term: proto.Uint64(term), ConfState: r.conf}}, nil
+	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{Index: &index, Term: &term, ConfState: r.conf.Load()}}, nil
 }
 
 var errOlder = errors.New("this directory is older than what this node has confirmed; start the node with an empty directory")
@@ -167,7 +163,8 @@ func (r *replica) observeFollowers() {
 func (r *replica) durableIndexes() map[uint64]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.durable, func(id, _ uint64) bool { return r.state.Nodes[id].Name == "" && len(r.state.Nodes) > 0 })
+	nodes := r.state.Load().Nodes
+	maps.DeleteFunc(r.durable, func(id, _ uint64) bool { return nodes[id].Name == "" && len(nodes) > 0 })
 	return maps.Clone(r.durable)
 }
 
@@ -311,17 +308,11 @@ func (r *replica) save(rd *raft.Ready) error {
 	}
 }
 
-// awaitRoom waits while Follow is far behind, for example because the disk is full. Otherwise the queue could grow
-// without limit.
+// awaitRoom waits while Follow is far behind, for example because the disk is full. Until it has caught up there is no
+// checkpoint, so the store could grow without limit.
 func (r *replica) awaitRoom() error {
-	for r.c.Journal() != nil { // before that Follow does not run, and Join needs the entries
-		r.mu.Lock()
-		room := r.queued < queueBytesMax
-		r.mu.Unlock()
-		if room {
-			return nil
-		}
-		if err := r.pause(queuePause); err != nil {
+	for r.c.Journal() != nil && r.store.bytes >= storeBytesMax && r.c.last.Load() < r.state.Load().Sequence {
+		if err := r.pause(roomPause); err != nil {
 			return err
 		}
 	}
@@ -369,9 +360,7 @@ func (r *replica) lead(e *pb.Entry) {
 	if l := r.leadership.Load(); !r.leads.Load() || l != nil && l.term == e.GetTerm() || r.raw.BasicStatus().HardState.GetTerm() != e.GetTerm() {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.leadership.Store(&leadership{e.GetTerm(), r.state.Sequence})
+	r.leadership.Store(&leadership{e.GetTerm(), r.state.Load().Sequence})
 }
 
 // confirmed handles the answer of a majority to requestReadIndex.
@@ -400,13 +389,7 @@ func (r *replica) send(m *pb.Message) {
 // name returns the name of a node. A new node has no entries yet, and gets the names of others only from their
 // heartbeats.
 func (r *replica) name(id uint64) string {
-	r.mu.Lock()
-	name := r.state.Nodes[id].Name
-	r.mu.Unlock()
-	if name == "" {
-		name = r.c.peers.nameOf(id)
-	}
-	return name
+	return cmp.Or(r.state.Load().Nodes[id].Name, r.c.peers.nameOf(id))
 }
 
 func mustMarshal(m proto.Message) []byte {
@@ -422,79 +405,61 @@ func (r *replica) applySnapshot(snapshot *pb.Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("read raft's snapshot: %w", err)
 	}
-	r.applied, r.conf = snapshot.GetMetadata().GetIndex(), snapshot.GetMetadata().GetConfState()
+	r.state.Store(&state)
+	r.conf.Store(snapshot.GetMetadata().GetConfState())
+	r.applied.Store(snapshot.GetMetadata().GetIndex())
 	r.mu.Lock()
-	r.state, r.offer, r.queue, r.queued = state, nil, nil, 0
-	r.mu.Unlock()
-	r.publishConf()
+	defer r.mu.Unlock()
+	r.offer = nil
 	return nil
 }
 
 func (r *replica) apply(e *pb.Entry) error {
-	r.applied = e.GetIndex()
 	r.lead(e)
-	defer func() {
-		r.mu.Lock()
-		r.appliedNow = r.applied
-		r.mu.Unlock()
-	}()
-	switch {
-	case e.GetType() == pb.EntryConfChange:
-		return r.applyConf(e.Data)
-	case len(e.Data) == 0:
-		return nil // the first entry of a leader
+	if e.GetType() == pb.EntryConfChange {
+		if err := r.applyConf(e.Data); err != nil {
+			return fmt.Errorf("read a change of the members: %w", err)
+		}
+	} else if f, ok := decodeFrame(e); ok {
+		if state := *r.state.Load(); f.sequence == state.Sequence+1 { // nodes ignore a record that does not continue the stream
+			state.Sequence = f.sequence
+			r.state.Store(&state)
+		}
 	}
-	f := decodeFrame(e.Data)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if f.sequence == r.state.Sequence+1 { // nodes ignore a record that does not continue the stream
-		r.state.Sequence = f.sequence
-		r.queue = append(r.queue, f)
-		r.queued += len(f.record)
-	}
+	r.applied.Store(e.GetIndex())
 	return nil
 }
 
 func (r *replica) applyConf(data []byte) error {
 	cc := new(pb.ConfChange)
 	if err := proto.Unmarshal(data, cc); err != nil {
-		return fmt.Errorf("read a change of the members: %w", err)
+		return err
 	}
-	r.conf = r.raw.ApplyConfChange(cc)
-	r.mu.Lock()
+	r.conf.Store(r.raw.ApplyConfChange(cc))
+	state := *r.state.Load()
+	state.Nodes = maps.Clone(state.Nodes)
 	if cc.GetType() == pb.ConfChangeRemoveNode {
-		delete(r.state.Nodes, cc.GetNodeId())
-		r.state.Removed = append(r.state.Removed, cc.GetNodeId())
+		delete(state.Nodes, cc.GetNodeId())
+		state.Removed = append(slices.Clone(state.Removed), cc.GetNodeId())
 	} else {
 		var name nodeName
 		if err := json.Unmarshal(cc.Context, &name); err != nil {
-			r.mu.Unlock()
-			return fmt.Errorf("read a change of the members: %w", err)
+			return err
 		}
-		r.state.Nodes[cc.GetNodeId()] = name
+		state.Nodes[cc.GetNodeId()] = name
 	}
-	r.mu.Unlock()
-	r.publishConf()
-	r.c.logger.Info("members of the cluster changed", "change", cc.GetType().String(), "node", string(cc.Context), "voters", len(r.conf.Voters))
+	r.state.Store(&state)
+	r.c.logger.Info("members of the cluster changed", "change", cc.GetType().String(), "node", string(cc.Context), "voters", len(r.voters()))
 	return nil
-}
-
-// publishConf copies conf and applied for other goroutines.
-func (r *replica) publishConf() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.voters, r.learners, r.appliedNow = slices.Clone(r.conf.Voters), slices.Clone(r.conf.Learners), r.applied
 }
 
 // compact writes a checkpoint if one is due and the local log has the records of all applied entries.
 func (r *replica) compact() error {
-	r.mu.Lock()
-	state := r.state
-	r.mu.Unlock()
-	if !r.store.checkpointDue(r.applied) || r.c.last.Load() != state.Sequence {
+	applied, state := r.applied.Load(), r.state.Load()
+	if !r.store.checkpointDue(applied) || r.c.last.Load() != state.Sequence {
 		return nil
 	}
-	err := r.store.checkpoint(r.applied, r.conf, state)
+	err := r.store.checkpoint(applied, r.conf.Load(), *state)
 	if errors.Is(err, wal.ErrNoSpace) {
 		return nil // a later call tries again
 	}
@@ -519,7 +484,7 @@ func (r *replica) step(m *pb.Message) {
 // lacks. One snapshot proves nothing: a new leader does not know yet which entries this node has, so it may send a
 // snapshot first, and entries soon after. The caller must hold mu.
 func (r *replica) tooFarBehind() bool {
-	return r.offer != nil && r.offeredTo == r.appliedNow && r.c.config.Clock().Sub(r.offeredAt) > unusableSnapshotsMax
+	return r.offer != nil && r.offeredTo == r.applied.Load() && r.c.config.Clock().Sub(r.offeredAt) > unusableSnapshotsMax
 }
 
 // acceptSnapshot reports whether the local log has all records that are in a snapshot of raft. If not, the snapshot is
@@ -532,8 +497,8 @@ func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	if err == nil && state.Stream == self.Stream && r.c.last.Load() >= state.Sequence {
 		return true
 	}
-	if err == nil && (r.offer == nil || r.offeredTo != r.appliedNow) {
-		r.offeredAt, r.offeredTo = r.c.config.Clock(), r.appliedNow
+	if err == nil && (r.offer == nil || r.offeredTo != r.applied.Load()) {
+		r.offeredAt, r.offeredTo = r.c.config.Clock(), r.applied.Load()
 	}
 	if err == nil {
 		r.offer = &state
@@ -553,10 +518,8 @@ func (r *replica) propose(term uint64, body []byte) (ok bool) {
 
 // caughtUp reports whether this node has applied all entries up to the read index, and so is up to date.
 func (r *replica) caughtUp() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	index := r.readIndex.Load()
-	return index > 0 && r.appliedNow >= index
+	return index > 0 && r.applied.Load() >= index
 }
 
 // caughtUpSince reports whether this node has applied all entries that were committed at some time later than start.
@@ -581,21 +544,17 @@ func (r *replica) requestReadIndex() {
 // and campaigns at once. The others vote for this node only if they have lost the leader too.
 func (r *replica) connectionLost(name string) {
 	lost := r.leader.Load()
-	r.mu.Lock()
-	isLeader := lost != 0 && lost != r.id && r.state.Nodes[lost].Name == name
+	if lost == 0 || lost == r.id || r.state.Load().Nodes[lost].Name != name || r.c.ctx.Err() != nil {
+		return
+	}
 	rank := 0
-	for _, id := range r.voters {
+	for _, id := range r.voters() {
 		if id < r.id && id != lost {
 			rank++
 		}
 	}
-	voter := slices.Contains(r.voters, r.id)
-	r.mu.Unlock()
-	if !isLeader || r.c.ctx.Err() != nil {
-		return
-	}
 	r.do(func() { _ = r.raw.ForgetLeader() })
-	if !voter {
+	if !r.votes() {
 		return
 	}
 	r.c.logger.Info("lost the connection to the leader, standing for election", "leader", name)
@@ -645,14 +604,8 @@ func (r *replica) create(stream string, codeKey []byte, last uint64) error {
 	if err := r.store.bootstrap(r.id, state); err != nil {
 		return err
 	}
-	fresh, err := newReplica(r.c, r.store, r.id)
-	if err != nil {
+	if err := r.load(); err != nil {
 		return err
 	}
-	r.raw, r.view, r.conf, r.applied = fresh.raw, fresh.view, fresh.conf, fresh.applied
-	r.view.replica = r
-	r.mu.Lock()
-	r.state, r.voters, r.learners, r.appliedNow = fresh.state, fresh.voters, fresh.learners, fresh.appliedNow
-	r.mu.Unlock()
 	return r.raw.Campaign()
 }

@@ -467,7 +467,7 @@ func (t *transport) serve(raw net.Conn) {
 		}
 	}
 	if stream {
-		t.c.connectionLost(h.Name)
+		t.c.replica.connectionLost(h.Name)
 	}
 }
 
@@ -509,9 +509,7 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 		if m.GetType() == pb.MsgApp && slices.ContainsFunc(m.Entries, func(e *pb.Entry) bool { return !validEntry(e) }) {
 			return errFrame
 		}
-		if r := t.c.replica.Load(); r != nil {
-			r.step(m)
-		}
+		t.c.replica.step(m)
 	case kindHeartbeat:
 		t.c.peers.receive(from, body)
 		return t.answerHeartbeat(conn)
@@ -615,7 +613,7 @@ func (j *Journal) Serve(answer func(request []byte) []byte) { j.cluster.serve.St
 
 // Ask implements actors.Shared.
 func (j *Journal) Ask(ctx context.Context, request []byte) ([]byte, error) {
-	r := j.cluster.replica.Load()
+	r := j.cluster.replica
 	leader := r.leaderName()
 	l := j.cluster.transport.link(leader)
 	if l == nil {

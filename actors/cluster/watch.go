@@ -25,21 +25,17 @@ const _ = uint(reachableWithin - leaderChangeMax)
 // watch updates this node's health, sends a heartbeat and checks whether this node must stop (stopOnProblem), every
 // watchInterval. On the leader it also applies a new list of members.
 func (c *Cluster) watch() {
-	ticker := time.NewTicker(watchInterval)
+	r, ticker := c.replica, time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
 		c.updateHealth()
-		if r := c.replica.Load(); r != nil {
-			r.observeFollowers()
-		}
+		r.observeFollowers()
 		c.sendHeartbeat()
 		c.peers.logChanges()
 		c.stopOnProblem()
-		if r := c.replica.Load(); r != nil {
-			r.requestReadIndex()
-			r.changeMembers()
-			r.leaveFullDisk()
-		}
+		r.requestReadIndex()
+		r.changeMembers()
+		r.leaveFullDisk()
 		select {
 		case <-ticker.C:
 		case <-c.ctx.Done():
@@ -60,7 +56,7 @@ func (c *Cluster) stopOnProblem() {
 	if accepting, refusing := c.transport.acceptance(); err == nil && refusing > accepting {
 		err = c.otherProcessError()
 	}
-	r, last := c.replica.Load(), c.last.Load()
+	r, last := c.replica, c.last.Load()
 	if err == nil && r.older.Load() {
 		err = errOlder
 	}
@@ -77,11 +73,8 @@ func (c *Cluster) stopOnProblem() {
 
 func (c *Cluster) updateHealth() {
 	now := c.config.Clock()
-	next := actors.ClusterHealth{Since: now}
-	if r := c.replica.Load(); r != nil {
-		next.Leader = r.leaderName()
-		next.Majority = next.Leader != "" && r.votersComplete()
-	}
+	next := actors.ClusterHealth{Since: now, Leader: c.replica.leaderName()}
+	next.Majority = next.Leader != "" && c.replica.votersComplete()
 	if next.Majority {
 		c.leaderSeenAt = now
 	}
@@ -101,16 +94,11 @@ func maybeTransferring(leader string, elapsed time.Duration) bool {
 	return leader == "" && elapsed < leaderChangeMax
 }
 
-func (c *Cluster) isLeader() bool {
-	r := c.replica.Load()
-	return r != nil && r.leads.Load()
-}
-
 // StepDown transfers leadership to another member, and waits until this node is no longer the leader. Call it before a
 // stop, so that other nodes can go on writing.
 func (c *Cluster) StepDown(ctx context.Context) error {
-	for c.isLeader() {
-		c.replica.Load().transfer()
+	for c.replica.leads.Load() {
+		c.replica.transfer()
 		if err := sleep(ctx, joinRetryInterval); err != nil {
 			return err
 		}
@@ -149,8 +137,8 @@ func (c *Cluster) Lead(ctx context.Context, do func(context.Context)) {
 // holdsLease reports whether this node leads, a majority has confirmed that within leaseTime, and no earlier leader can
 // still hold the lease. It also asks for the next confirmation.
 func (c *Cluster) holdsLease() bool {
-	r := c.replica.Load()
-	if r == nil || !r.leads.Load() || c.ctx.Err() != nil || !r.votersComplete() || !r.caughtUp() {
+	r := c.replica
+	if !r.leads.Load() || c.ctx.Err() != nil || !r.votersComplete() || !r.caughtUp() {
 		return false
 	}
 	r.requestReadIndex()
