@@ -302,5 +302,5 @@ func TestContract_Cluster(t *testing.T) {
 		status, _ := nodes[2].ask(http.MethodGet, "/v1/rates")
 		return status == http.StatusOK && strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`)
 	})
-	newContract(t, nodes[2].URL, &http.Transport{}, "").check()
+	checkContract(t, caller{t: t, node: nodes[2]}, false)
 }

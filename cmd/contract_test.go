@@ -1,14 +1,11 @@
 package cmd
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,152 +14,61 @@ import (
 	"github.com/tasard/tasard/httpapi/client"
 )
 
-// contract checks the rules of the contract that a caller can see, by comparing answers of one server with each other:
-// a ranking with the list of rates, the pages of a list with the whole list. The golden files and the OpenAPI
-// document of package httpapi hold the form of a single answer.
-type contract struct {
-	testing.TB
-	base    string
-	http    *http.Client
-	client  *client.Client
-	key     string
-	advance func(time.Duration)       // nil = the clock of the server cannot be moved
-	code    func(email string) string // nil = no account is made
-	answers *[]answered               // of all rules
-	emails  *int
-}
-
-// answered is an answer with its raw body.
-type answered struct {
-	method, target string
-	status         int
-	header         http.Header
-	body           []byte
-}
-
-func (a *answered) String() string { return fmt.Sprintf("%s %s: %d", a.method, a.target, a.status) }
-
-// newContract checks a server that answers at base.
-func newContract(t *testing.T, base string, transport http.RoundTripper, key string) *contract {
+// checkContract checks rules of the contract at a server with rates, by comparing its answers with each other. Tests
+// of packages engine and httpapi, and their golden files, hold the other rules. A limited server has quotas.
+func checkContract(t *testing.T, c caller, limited bool) {
 	t.Helper()
-	c := &contract{TB: t, base: base, key: key, answers: new([]answered), emails: new(int)}
-	c.http = &http.Client{Transport: recorder{transport, c}, Timeout: patience}
-	t.Cleanup(c.http.CloseIdleConnections)
-	var err error
-	c.client, err = client.New(client.Config{BaseURL: base, HTTPClient: c.http, Key: key, Retries: client.NoRetries})
-	noError(t, err)
-	return c
-}
-
-// recorder keeps every answer for the rules about all answers.
-type recorder struct {
-	next http.RoundTripper
-	c    *contract
-}
-
-func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Header.Get("Accept-Encoding") == "" {
-		request = request.Clone(request.Context())
-		request.Header.Set("Accept-Encoding", "identity")
-	}
-	response, err := r.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, err
-	}
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	*r.c.answers = append(*r.c.answers, answered{request.Method, strings.TrimPrefix(request.URL.String(), r.c.base), response.StatusCode, response.Header, body})
-	return response, nil
-}
-
-// check runs the rules that the server can be asked about, each as a subtest named after its decision.
-func (c *contract) check() {
-	for _, r := range contractRules() {
-		if r.accounts && c.code == nil || r.clock && c.advance == nil {
-			continue
-		}
-		c.TB.(*testing.T).Run(r.name, func(t *testing.T) {
-			one := *c
-			one.TB = t
-			if c.advance != nil {
-				c.advance(time.Minute) // a new minute's quota
+	for name, check := range map[string]func(t *testing.T, c caller){
+		"P1 P2 the pages make up the list whatever the limit, and total counts it":  checkPages,
+		"P9 a value that matches nothing gives an empty list":                       checkNothingMatches,
+		"P10 T1 T4 ids, stale and times of rates":                                   checkRates,
+		"Q5 Q6 HEAD is GET without its body, OPTIONS is 204, other methods are 405": checkMethods,
+		"L3 L6 what counts as one request, and what as none":                        checkCosts,
+		"K9 there are no events":                                                    checkNoEvents,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.t = t; !limited && strings.HasPrefix(name, "L") {
+				t.Skip("the server has no limits")
 			}
-			r.check(&one)
+			check(t, c)
 		})
 	}
 }
 
-// send sends a request; header alternates names and values.
-func (c *contract) send(method, target, body string, header ...string) *answered {
-	c.Helper()
-	request, err := http.NewRequestWithContext(c.Context(), method, c.base+target, strings.NewReader(body))
-	noError(c, err)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if c.key != "" && !isAccountPath(target) {
-		request.Header.Set("Authorization", "Bearer "+c.key)
-	}
-	for i := 0; i+1 < len(header); i += 2 {
-		request.Header.Set(header[i], header[i+1])
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		c.Fatalf("%s %s: %v", method, target, err)
-	}
-	_ = response.Body.Close()
-	return &(*c.answers)[len(*c.answers)-1]
-}
-
-func isAccountPath(target string) bool { return strings.HasPrefix(target, "/v1/account/") }
-
-// getOK is a GET that must succeed.
-func (c *contract) getOK(target string, header ...string) *answered {
-	c.Helper()
-	a := c.send(http.MethodGet, target, "", header...)
-	if a.status != http.StatusOK {
-		c.Fatalf("%s, want 200: %.300s", a, a.body)
-	}
-	return a
-}
-
-// refused checks the error of a call of an account.
-func (c *contract) refused(err error, status int, code string) {
-	c.Helper()
-	var refusal *client.Error
-	if !errors.As(err, &refusal) || refusal.Status != status || refusal.Code != code {
-		c.Errorf("got %v, want %d %s", err, status, code)
-	}
-}
-
-// list is a page of a list, as far as the rules read it.
+// list is a page of a list.
 type list struct {
 	Data []json.RawMessage
 	Meta struct {
 		Total       int
 		NextCursor  *int
-		GeneratedAt string
+		GeneratedAt time.Time
 	}
 }
 
-func (c *contract) list(target string, more ...any) list {
-	c.Helper()
-	for i := 0; i+1 < len(more); i += 2 {
+// list requests a page; pairs alternates names and values of parameters.
+func (c caller) list(target string, pairs ...any) list {
+	c.t.Helper()
+	for i := 0; i+1 < len(pairs); i += 2 {
 		separator := "?"
 		if strings.Contains(target, "?") {
 			separator = "&"
 		}
-		target += fmt.Sprintf("%s%v=%v", separator, more[i], more[i+1])
+		target += fmt.Sprintf("%s%v=%v", separator, pairs[i], pairs[i+1])
 	}
-	return asJSON[list](c.TB, string(c.getOK(target).body))
+	return asJSON[list](c.t, c.must("GET", target, "", http.StatusOK, "").body)
+}
+
+// listPaths are the lists that have pages.
+func listPaths() []string {
+	return []string{
+		"/v1/institutions", "/v1/rates", "/v1/rates?currency=USD", "/v1/rates/best?operation=buy&currency=USD",
+		"/v1/convert?operation=sell&amount=1&currency=USD", "/v1/rates/history",
+	}
 }
 
 // walk returns the items of all pages.
-func (c *contract) walk(target string, limit int) (items []string) {
-	c.Helper()
+func (c caller) walk(target string, limit int) (items []string) {
+	c.t.Helper()
 	for cursor := 0; ; {
 		page := c.list(target, "limit", limit, "cursor", cursor)
 		for _, item := range page.Data {
@@ -172,108 +78,145 @@ func (c *contract) walk(target string, limit int) (items []string) {
 			return items
 		}
 		if *page.Meta.NextCursor != len(items) || len(page.Data) == 0 {
-			c.Fatalf("%s: after %d items nextCursor is %d", target, len(items), *page.Meta.NextCursor)
+			c.t.Fatalf("%s: after %d items nextCursor is %d", target, len(items), *page.Meta.NextCursor)
 		}
 		cursor = len(items)
 	}
 }
 
-// all collects what an iterator of the client yields.
-func all[T any](c *contract, items iter.Seq2[T, error]) (found []T) {
-	c.Helper()
-	for item, err := range items {
-		noError(c, err)
-		found = append(found, item)
-	}
-	return found
-}
-
-func (c *contract) rates() []client.Rate {
-	c.Helper()
-	return all(c, c.client.AllRates(c.Context(), client.Filter{}))
-}
-
-// currencies are the codes of the currencies that have rates.
-func (c *contract) currencies() (codes []string) {
-	c.Helper()
-	for _, r := range c.rates() { // sorted by currency
-		if len(codes) == 0 || codes[len(codes)-1] != r.Currency {
-			codes = append(codes, r.Currency)
+func checkPages(t *testing.T, c caller) {
+	for _, target := range listPaths() {
+		want := c.walk(target, 200)
+		if len(want) < 4 {
+			t.Errorf("GET %s: %d items are too few for pages", target, len(want))
+		}
+		for _, limit := range []int{3, max(1, len(want)/2)} {
+			if got := c.walk(target, limit); !slices.Equal(got, want) {
+				t.Errorf("GET %s: %d items with limit %d, %d with limit 200, or they differ", target, len(got), limit, len(want))
+			}
+		}
+		for _, cursor := range []int{1, len(want), len(want) + 1, 100_000} {
+			page := c.list(target, "cursor", cursor, "limit", 1)
+			if cursor >= len(want) && (len(page.Data) != 0 || page.Meta.NextCursor != nil) || page.Meta.Total != len(want) {
+				t.Errorf("GET %s from %d: %d items, total %d of %d, nextCursor %v", target, cursor, len(page.Data), page.Meta.Total, len(want), page.Meta.NextCursor)
+			}
 		}
 	}
-	if len(codes) == 0 {
-		c.Fatal("the server has no rates")
-	}
-	return codes
 }
 
-// ranking is best of a currency for an operation.
-type ranking struct {
-	currency  string
-	operation client.Operation
-	rates     []client.Rate
-}
-
-func (c *contract) rankings() (found []ranking) {
-	c.Helper()
-	for _, currency := range c.currencies() {
-		for _, operation := range []client.Operation{client.Buy, client.Sell} {
-			rates := client.All(client.Filter{Currency: currency}, func(f client.Filter) (*client.Page[client.Rate], error) {
-				best, err := c.client.Best(c.Context(), client.BestQuery{Filter: f, Operation: operation})
-				if err != nil {
-					return nil, err
-				}
-				return &best.Page, nil
-			})
-			found = append(found, ranking{currency, operation, all(c, rates)})
+func checkNothingMatches(t *testing.T, c caller) {
+	for _, target := range []string{
+		"/v1/rates?currency=XXX", "/v1/rates?institution=no-such-bank", "/v1/institutions?currency=XXX", "/v1/rates/best?currency=XXX&operation=buy",
+		"/v1/rates/history?institution=no-such-bank", "/v1/convert?currency=XXX&operation=sell&amount=1",
+	} {
+		if page := c.list(target); len(page.Data) != 0 || page.Meta.Total != 0 || page.Meta.NextCursor != nil {
+			t.Errorf("GET %s: %d items, total %d", target, len(page.Data), page.Meta.Total)
 		}
 	}
-	return found
 }
 
-func (c *contract) conversions(r ranking, amount client.Decimal, kind client.Kind) []client.Conversion {
-	c.Helper()
-	return all(c, client.All(client.Filter{Currency: r.currency, Kind: kind}, func(f client.Filter) (*client.Page[client.Conversion], error) {
-		return c.client.Convert(c.Context(), client.ConvertQuery{Filter: f, Operation: r.operation, Amount: amount})
-	}))
-}
-
-// remaining is X-RateLimit-Remaining, -1 for a server without limits.
-func (a *answered) remaining() int {
-	n, err := strconv.Atoi(a.header.Get("X-RateLimit-Remaining"))
-	if err != nil {
-		return -1
+func checkRates(t *testing.T, c caller) {
+	page := c.list("/v1/rates", "limit", 200)
+	for _, item := range page.Data {
+		r := asJSON[client.Rate](t, string(item))
+		if want := strings.Join([]string{r.InstitutionID, r.Currency, string(r.Channel), string(r.Kind)}, ":"); r.ID != want {
+			t.Errorf("a rate has the id %q, want %q", r.ID, want)
+		}
+		now := page.Meta.GeneratedAt // rounded down to whole seconds
+		if r.Stale && !now.Add(time.Second).After(r.ExpiresAt) || !r.Stale && !now.Before(r.ExpiresAt) {
+			t.Errorf("%s: stale is %v at %s, it expires %s", r.ID, r.Stale, now, r.ExpiresAt)
+		}
+		if r.CollectedAt.IsZero() || r.LastCheckedAt.Before(r.CollectedAt) {
+			t.Errorf("%s: collected %s, last checked %s", r.ID, r.CollectedAt, r.LastCheckedAt)
+		}
 	}
-	return n
 }
 
-// newEmail returns an address that no rule has used.
-func (c *contract) newEmail() string {
-	*c.emails++
-	return fmt.Sprintf("contract-%d@contract.example", *c.emails)
+func checkMethods(t *testing.T, c caller) {
+	for _, target := range append(listPaths(), "/v1/currencies", "/v1/institutions/popular") {
+		get, head := c.must("GET", target, "", http.StatusOK, ""), c.must("HEAD", target, "", http.StatusOK, "")
+		if head.body != "" || head.header.Get("ETag") != get.header.Get("ETag") || head.number(t, "Content-Length") != len(get.body) {
+			t.Errorf("HEAD %s with %v", target, head.header)
+		}
+		options := c.must("OPTIONS", target, "", http.StatusNoContent, "").header
+		if options.Get("Allow") != "GET, HEAD, OPTIONS" || options.Get("Access-Control-Allow-Methods") == "" {
+			t.Errorf("OPTIONS %s with %v", target, options)
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH"} {
+			got := c.must(method, target, "", http.StatusMethodNotAllowed, "method_not_allowed")
+			if !strings.HasPrefix(got.header.Get("Allow"), "GET, HEAD") {
+				t.Errorf("%s %s: Allow is %q", method, target, got.header.Get("Allow"))
+			}
+		}
+	}
 }
 
-// TestContract_Node: a node in memory, with limits, keys and a clock.
+func checkCosts(t *testing.T, c caller) {
+	left := func() int {
+		return c.must("GET", countedPath, "", http.StatusOK, "").number(t, "X-RateLimit-Remaining")
+	}
+	for request, want := range map[string][2]int{ // status, requests
+		"GET /v1/rates": {200, 1}, "HEAD /v1/rates": {200, 1}, "GET /v1/rates?limit=0": {400, 1}, "GET /v1/institutions/no-such-bank": {404, 1},
+		"GET /v1/nothing": {404, 0}, "POST /v1/rates": {405, 0}, "OPTIONS /v1/rates": {204, 0},
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		before := left()
+		c.must(method, target, "", want[0], "")
+		if spent := before - left(); spent != want[1]+1 {
+			t.Errorf("%s (%d) costs %d requests, want %d", request, want[0], spent-1, want[1])
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.node.URL+"/v1/rates", nil)
+	noError(t, err)
+	request.Header.Set("If-None-Match", "*")
+	before := left()
+	answer, err := http.DefaultClient.Do(request) //nolint:forbidigo // loopback; the test has a deadline
+	noError(t, err)
+	if _ = answer.Body.Close(); answer.StatusCode != http.StatusNotModified || before-left() != 2 {
+		t.Errorf("a 304: status %d, or it does not cost one request", answer.StatusCode)
+	}
+}
+
+func checkNoEvents(_ *testing.T, c caller) {
+	for _, target := range []string{"/v1/events", "/v1/webhooks", "/v1/notifications", "/v1/rates/stream"} {
+		c.must("GET", target, "", http.StatusNotFound, "not_found")
+	}
+}
+
+// TestContract_Node checks a node with limits.
 func TestContract_Node(t *testing.T) {
 	t.Parallel()
-	srv := apitest.Start(t, apitest.Seed("standard"), apitest.Quota(100_000, 1_000))
-	c := newContract(t, srv.URL, srv.Client.Transport, srv.Key())
-	c.advance, c.code = srv.Clock.Advance, srv.Code
-	c.check()
+	lines := []string{observation(1, "57.50", "60.85")}
+	for i, institution := range []string{"bhd", "scotiabank", "banreservas", "caribe", "vimenca"} {
+		lines = append(lines, fmt.Sprintf("2026-06-30T14:%02d:00Z,%s,USD,,,58.%d0,59.%d0,%s-site,,\n", i, institution, i, i/2, institution))
+	}
+	args := serveArgs(t.TempDir(), "--limits", "on", "--quota-minute", "60000", "--quota-day", "100000")
+	checkContract(t, caller{t: t, node: startImported(t, args, lines...)}, true)
 }
 
-// TestContract_Mock: over a port, asked from outside.
-func TestContract_Mock(t *testing.T) {
+// TestContract_Client leads an e-mail address to a key, with the Go client (decision K1).
+func TestContract_Client(t *testing.T) {
 	t.Parallel()
-	p, controls := startMock(t)
-	c := newContract(t, p.URL, &http.Transport{}, "")
-	c.code = func(email string) string {
-		response, err := http.Get(controls + "codes?email=" + email) //nolint:forbidigo // loopback; the test has a deadline
-		noError(t, err)
-		defer response.Body.Close()
-		var sent struct{ Code string }
-		noError(t, json.NewDecoder(response.Body).Decode(&sent))
-		return sent.Code
+	const email = "ana@example.com"
+	srv := apitest.Start(t, apitest.Seed("standard"))
+	c, err := client.New(client.Config{BaseURL: srv.URL, HTTPClient: srv.Client, Retries: client.NoRetries})
+	noError(t, err)
+	_, err = c.RequestCode(t.Context(), email)
+	noError(t, err)
+	session, err := c.SignIn(t.Context(), email, srv.Code(email))
+	noError(t, err)
+	key, err := c.CreateKey(t.Context(), session.Token, "kit")
+	noError(t, err)
+	keys, err := c.Keys(t.Context(), session.Token)
+	if err != nil || len(keys) != 1 || keys[0].ID != key.ID || keys[0].Status != "active" || !strings.HasSuffix(key.Secret, keys[0].Hint) {
+		t.Errorf("the keys are %+v, %v", keys, err)
 	}
-	c.check()
+	_, err = c.Usage(t.Context(), key.Secret)
+	noError(t, errors.Join(err, c.RevokeKey(t.Context(), session.Token, key.ID), c.SignOut(t.Context(), session.Token)))
+	for secret, code := range map[string]string{key.Secret: client.CodeRevokedKey, session.Token: client.CodeInvalidSession} {
+		_, err = c.Usage(t.Context(), secret)
+		if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || refused.Code != code {
+			t.Errorf("got %v, want %s", err, code)
+		}
+	}
 }
