@@ -166,7 +166,7 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		}
 	})
 	t.Run("control", func(t *testing.T) {
-		path := buildNode(t, "httpapi/server.go", "readTimeoutDefault    = 5 * time.Second", "readTimeoutDefault = time.Hour")
+		path := buildNode(t, "httpapi/server.go", "l.ReadTimeout), 5*time.Second)", "l.ReadTimeout), time.Hour)")
 		slow, _, _ := loadBesideSlow(t, path, f, 2*slowClosed)
 		figure(t, "control, no limit of time: %d of %d closed", slow.closed[slowHeader]+slow.closed[slowBody], slowClients)
 		if slow.closed[slowHeader]+slow.closed[slowBody] > 0 {

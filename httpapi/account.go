@@ -182,7 +182,9 @@ func (a *accountAPI) answerAccount(ctx *fasthttp.RequestCtx, path accountPath) {
 		a.rejectMethod(ctx, "operation", path.allow())
 		return
 	}
-	if method != fasthttp.MethodGet && a.rejectCrossSite(ctx) {
+	// This is a second line of defence: account operations read no cookies, so such a request has no credential.
+	if foreign := foreignHeader(&ctx.Request.Header); foreign != "" && method != fasthttp.MethodGet {
+		a.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
 		return
 	}
 	request := &accountRequest{}
@@ -244,17 +246,6 @@ func (a *accountAPI) failAccount(ctx *fasthttp.RequestCtx, op *accountOperation,
 	if ctx.Response.StatusCode() == fasthttp.StatusUnauthorized {
 		a.logAccount(ctx, op, engine.CodeOf(err))
 	}
-}
-
-// rejectCrossSite answers 400 and returns true if a web page of another site sent the request. This is a second line of
-// defence: account operations do not read cookies, so such a request has no credential.
-func (a *accountAPI) rejectCrossSite(ctx *fasthttp.RequestCtx) bool {
-	foreign := foreignHeader(&ctx.Request.Header)
-	if foreign == "" {
-		return false
-	}
-	a.rejectWithDetails(ctx, engine.CodeInvalidParameters, parametersMessage, []params.Problem{{Name: foreign, Message: originMessage}})
-	return true
 }
 
 func (a *accountAPI) requestCode(ctx *fasthttp.RequestCtx, r *accountRequest) error {
@@ -430,11 +421,9 @@ func appendUsage(dst []byte, name string, w account.Window) []byte {
 	return append(encode.Time(dst, "resetAt", time.Unix(epochSeconds(w.Reset), 0)), '}')
 }
 
-// API keys and session tokens are read only from the Authorization header, never from the URL, a cookie or a body.
-
-const (
-	bearerScheme = "bearer"
-)
+// bearerScheme is in small letters. API keys and session tokens are read only from the Authorization header, never from
+// the URL, a cookie or a body.
+const bearerScheme = "bearer"
 
 // bearerText returns the text after "Bearer" and spaces in the value of Authorization, or false for another scheme.
 func bearerText(line []byte) ([]byte, bool) {

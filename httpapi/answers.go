@@ -16,15 +16,15 @@ import (
 // The append functions append objects of the API (rate, institution, ...) as JSON, with all fields in the order of the
 // API specification (contract/openapi.yaml). A field without a value is null, never missing.
 
-func appendRates(dst []byte, rates []*engine.Rate) []byte {
+func appendList[T any](dst []byte, items []T, appendItem func([]byte, T) []byte) []byte {
 	dst = append(dst, '[')
-	for _, rate := range rates {
-		dst = encode.Rate(encode.Comma(dst), rate)
+	for _, item := range items {
+		dst = appendItem(encode.Comma(dst), item)
 	}
 	return append(dst, ']')
 }
 
-func appendHistoryEntry(dst []byte, h *engine.HistoryEntry) []byte {
+func appendHistoryEntry(dst []byte, h engine.HistoryEntry) []byte {
 	dst = append(dst, '{')
 	dst = encode.Date(dst, "date", h.Date)
 	dst = encode.Field(dst, "institutionId", h.InstitutionID)
@@ -38,7 +38,7 @@ func appendHistoryEntry(dst []byte, h *engine.HistoryEntry) []byte {
 	return append(dst, '}')
 }
 
-func appendCurrency(dst []byte, c *engine.CurrencyItem) []byte {
+func appendCurrency(dst []byte, c engine.CurrencyItem) []byte {
 	dst = append(dst, '{')
 	dst = encode.Field(dst, "code", c.Code)
 	dst = encode.Field(dst, "name", c.Name)
@@ -60,13 +60,9 @@ func appendInstitution(dst []byte, i *engine.Institution) []byte {
 	return encode.Bool(dst, "active", i.Active)
 }
 
-func appendInstitutionItem(dst []byte, item *engine.InstitutionItem) []byte {
+func appendInstitutionItem(dst []byte, item engine.InstitutionItem) []byte {
 	dst = appendInstitution(dst, item.Institution)
-	dst = append(encode.Name(dst, "currencies"), '[')
-	for _, code := range item.Currencies {
-		dst = encode.Text(encode.Comma(dst), code)
-	}
-	dst = append(dst, ']')
+	dst = appendList(encode.Name(dst, "currencies"), item.Currencies, encode.Text)
 	dst = encode.Int(dst, "currentQuoteCount", int64(item.CurrentQuoteCount))
 	return append(dst, '}')
 }
@@ -90,56 +86,24 @@ func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer
 	return append(dst, '}'), offset
 }
 
-func ratesBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
-	body, offset := appendRatesPage(page, now)
+// listBody returns the body for a page of a list. operation is repeated in the body if it is not "".
+func listBody[T any](page *engine.Page[T], operation engine.Operation, now requestTime, appendItem func([]byte, T) []byte) rendered.Encoded {
+	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
+	body, offset := appendMeta(appendList(body, page.Items, appendItem), page.Total, page.NextCursor, &now.Text)
+	if operation != "" {
+		body = encode.Field(body, "operation", string(operation))
+	}
 	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
 }
 
-func bestToBuyBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
-	body, offset := appendRatesPage(page, now)
-	return rendered.Encoded{Body: append(body, `,"operation":"buy"}`...), GeneratedAt: offset}
-}
-
-func bestToSellBody(page *engine.Page[*engine.Rate], now requestTime) rendered.Encoded {
-	body, offset := appendRatesPage(page, now)
-	return rendered.Encoded{Body: append(body, `,"operation":"sell"}`...), GeneratedAt: offset}
-}
-
-// appendRatesPage returns the fields data and meta, and the offset of generatedAt's value.
-func appendRatesPage(page *engine.Page[*engine.Rate], now requestTime) (body []byte, offset int) {
-	body = append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
-	return appendMeta(appendRates(body, page.Items), page.Total, page.NextCursor, &now.Text)
-}
-
-func historyBody(page *engine.Page[engine.HistoryEntry], now requestTime) rendered.Encoded {
-	body := []byte(`{"data":[`)
-	for i := range page.Items {
-		body = appendHistoryEntry(encode.Comma(body), &page.Items[i])
-	}
-	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.Text)
-	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
-}
-
-func institutionsBody(page *engine.Page[engine.InstitutionItem], now requestTime) rendered.Encoded {
-	body := []byte(`{"data":[`)
-	for i := range page.Items {
-		body = appendInstitutionItem(encode.Comma(body), &page.Items[i])
-	}
-	body, offset := appendMeta(append(body, ']'), page.Total, page.NextCursor, &now.Text)
-	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: offset}
-}
-
-func currenciesBody(page *engine.Page[engine.CurrencyItem], _ requestTime) rendered.Encoded {
-	body := []byte(`{"data":[`)
-	for i := range page.Items {
-		body = appendCurrency(encode.Comma(body), &page.Items[i])
-	}
-	return rendered.Encoded{Body: append(body, `]}`...), GeneratedAt: rendered.NoGeneratedAt}
+func currenciesBody(page *engine.Page[engine.CurrencyItem]) rendered.Encoded {
+	body := appendList([]byte(`{"data":`), page.Items, appendCurrency)
+	return rendered.Encoded{Body: append(body, '}'), GeneratedAt: rendered.NoGeneratedAt}
 }
 
 func institutionBody(detail *engine.InstitutionDetail) rendered.Encoded {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
-	body = appendRates(encode.Name(body, "rates"), detail.Rates)
+	body = appendList(encode.Name(body, "rates"), detail.Rates, encode.Rate)
 	return rendered.Encoded{Body: append(body, `}}`...), GeneratedAt: rendered.NoGeneratedAt}
 }
 
@@ -234,12 +198,9 @@ func (t *conversionTemplate) appendETag(dst []byte, amount engine.Amount) []byte
 	return fields.AppendETag(dst, digest[:])
 }
 
-// operationIndex returns the index of an operation (buy or sell) in pageMemo.conversions.
-func operationIndex(operation engine.Operation) int {
-	if operation == engine.Buy {
-		return 0
-	}
-	return 1
+// formOf returns the index of the form for an operation in pageMemo. "" means that the body does not repeat it.
+func formOf(operation engine.Operation) int {
+	return slices.Index([]engine.Operation{"", engine.Buy, engine.Sell}, operation)
 }
 
 // rateBytesGuess is the approximate length of a rate as JSON.
@@ -248,22 +209,9 @@ const rateBytesGuess = 720
 // pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Requests for several API paths can share
 // a page; only the body of /v1/rates/best depends on the parameter operation (buy or sell).
 type pageMemo struct {
-	renderings  [formCount]atomic.Pointer[rendered.Body]
-	conversions [operationCount]atomic.Pointer[conversionTemplate]
+	renderings  [3]atomic.Pointer[rendered.Body] // by formOf
+	conversions [3]atomic.Pointer[conversionTemplate]
 }
-
-// bodyForm is an index of pageMemo.renderings.
-type bodyForm uint8
-
-const (
-	formList bodyForm = iota // for all paths except /v1/rates/best
-	formBestBuy
-	formBestSell
-	formCount
-)
-
-// operationCount is the number of values of engine.Operation: buy and sell.
-const operationCount = 2
 
 // memoOf returns the pageMemo of a page. The first call creates it.
 func memoOf(kept *atomic.Value) *pageMemo {

@@ -172,7 +172,7 @@ func TestCounters_Exact(t *testing.T) {
 			}
 			for metric, want := range map[string]uint64{
 				"tasard_http_request_duration": sumOf(found, "") - unread, "tasard_http_errors_total": errors, "tasard_admissions_total": uint64(len(g.admitter.callers)),
-				"tasard_http_connections_max": connsDefault, "tasard_http_connections_refused_total": 0, "tasard_http_accept_failures_total": 0,
+				"tasard_http_connections_max": 16_384, "tasard_http_connections_refused_total": 0, "tasard_http_accept_failures_total": 0,
 			} {
 				if got := sumOf(all, metric); got != want {
 					t.Errorf("%s: %d, want %d", metric, got, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 	"github.com/tasard/tasard/httpapi/internal/params"
 	"github.com/tasard/tasard/httpapi/internal/rendered"
@@ -34,10 +35,10 @@ func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
 	return r.status == fasthttp.StatusOK
 }
 
-// renderedPage returns a page in the encoded form f. kept is the field Rendered of the page. If the form is not stored
-// there yet, renderedPage calls body and stores the result.
-func renderedPage(kept *atomic.Value, f bodyForm, now requestTime, body func() rendered.Encoded) *rendered.Body {
-	form := &memoOf(kept).renderings[f]
+// renderedPage returns a page in the encoded form for an operation, see formOf. kept is the field Rendered of the page.
+// If the form is not stored there yet, renderedPage calls body and stores the result.
+func renderedPage(kept *atomic.Value, operation engine.Operation, now requestTime, body func() rendered.Encoded) *rendered.Body {
+	form := &memoOf(kept).renderings[formOf(operation)]
 	r := form.Load()
 	if r == nil {
 		r = rendered.New(body(), &now.Second)
@@ -259,7 +260,7 @@ func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*en
 	if err != nil {
 		return nil, nil, err
 	}
-	kept := &memoOf(&page.Rendered).conversions[operationIndex(q.Operation)]
+	kept := &memoOf(&page.Rendered).conversions[formOf(q.Operation)]
 	template := kept.Load()
 	if template == nil {
 		template = newConversionTemplate(page, q, d.config.FeeNotice, now)
@@ -268,22 +269,26 @@ func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*en
 	return page, template, nil
 }
 
-// pageBody returns a page in the encoded form f, for route.page. err is the error of the query for the page.
-func pageBody[T any](page *engine.Page[T], err error, f bodyForm, now requestTime, encode func(*engine.Page[T], requestTime) rendered.Encoded) (*rendered.Body, time.Time, error) {
+// pageBody returns the body for a page of a list, for route.page. err is the error of the query for the page.
+func pageBody[T any](page *engine.Page[T], err error, operation engine.Operation, now requestTime, appendItem func([]byte, T) []byte) (*rendered.Body, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return renderedPage(&page.Rendered, f, now, func() rendered.Encoded { return encode(page, now) }), page.ChangesAt, nil
+	body := func() rendered.Encoded { return listBody(page, operation, now, appendItem) }
+	return renderedPage(&page.Rendered, operation, now, body), page.ChangesAt, nil
 }
 
 func (d *dataAPI) currencies(_ *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Currencies()
-	return pageBody(page, err, formList, now, currenciesBody)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return renderedPage(&page.Rendered, "", now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt, nil
 }
 
 func (d *dataAPI) institutions(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
-	return pageBody(page, err, formList, now, institutionsBody)
+	return pageBody(page, err, "", now, appendInstitutionItem)
 }
 
 func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
@@ -291,23 +296,20 @@ func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body,
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return renderedPage(&detail.Rendered, formList, now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt, nil
+	return renderedPage(&detail.Rendered, "", now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt, nil
 }
 
 func (d *dataAPI) rates(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
-	return pageBody(page, err, formList, now, ratesBody)
+	return pageBody(page, err, "", now, encode.Rate)
 }
 
 func (d *dataAPI) best(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, false))
-	if q.Operation == engine.Buy {
-		return pageBody(page, err, formBestBuy, now, bestToBuyBody)
-	}
-	return pageBody(page, err, formBestSell, now, bestToSellBody)
+	return pageBody(page, err, q.Operation, now, encode.Rate)
 }
 
 func (d *dataAPI) history(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
 	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
-	return pageBody(page, err, formList, now, historyBody)
+	return pageBody(page, err, "", now, appendHistoryEntry)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/conn"
 	"github.com/tasard/tasard/httpapi/internal/counters"
 	"github.com/tasard/tasard/httpapi/internal/encode"
@@ -39,7 +38,6 @@ type responder struct {
 	privateCaching, sharedCaching cacheControl
 	blank                         fasthttp.ResponseHeader // an empty header; with a Harness also without Date
 	blankOnce                     sync.Once
-	deprecation                   atomic.Pointer[deprecationNotice]
 	currentSecond                 atomic.Pointer[currentSecond]
 	compressor                    rendered.Compressor
 	requestStates                 sync.Pool // of *requestState
@@ -91,7 +89,7 @@ func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	if w.config.Accounts != nil && isAccountTarget(ctx.Request.Header.RequestURI()) {
 		lines = w.constantHeaders.accounts
 	}
-	w.setHeaderLines(header, append(lines[:len(lines):len(lines)], w.deprecationLines()...))
+	w.setHeaderLines(header, w.appendDeprecation(lines[:len(lines):len(lines)]))
 }
 
 // restartResponse is like startResponse, but first removes all headers.
@@ -257,7 +255,7 @@ func (w *responder) appendHead(lines []byte, a *requestState) []byte {
 	if a.limitsEnforced {
 		lines = w.appendLimits(lines, a)
 	}
-	return append(lines, w.deprecationLines()...)
+	return w.appendDeprecation(lines)
 }
 
 // appendLimits appends the rate-limit header lines for one of the two quota windows, day and minute: the one with less
@@ -281,25 +279,16 @@ func epochSeconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// deprecationLines returns the header lines that announce the end of anonymous access. It returns nil if there is no
-// announcement, and after the end.
-func (w *responder) deprecationLines() []byte {
+// appendDeprecation appends the header lines that announce the end of anonymous access. It appends nothing if there is
+// no announcement, and after the end.
+func (w *responder) appendDeprecation(lines []byte) []byte {
 	if w.config.Admitter == nil {
-		return nil
+		return lines
 	}
 	policy := w.config.Admitter.KeyPolicy()
 	if policy.RequiredAt.IsZero() || !policy.Pending(w.config.Clock()) {
-		return nil
+		return lines
 	}
-	n := w.deprecation.Load()
-	if n == nil || n.keyPolicy != policy {
-		n = &deprecationNotice{policy, w.newDeprecationLines(policy)}
-		w.deprecation.Store(n)
-	}
-	return n.lines
-}
-
-func (w *responder) newDeprecationLines(policy account.KeyPolicy) (lines []byte) {
 	lines = strconv.AppendInt(append(lines, "Deprecation: @"...), policy.AnnouncedAt.Unix(), 10) // the type Date of RFC 9651, see RFC 9745
 	lines = fasthttp.AppendHTTPDate(append(lines, "\r\nSunset: "...), policy.RequiredAt)         // RFC 8594
 	lines = append(lines, "\r\n"...)
@@ -335,12 +324,6 @@ func (w *responder) accessRecord(a *requestState, began time.Time, method string
 		RequestID: string(a.id[:]), At: began, Route: w.routeNames[a.route], Method: method, Status: status,
 		Duration: max(0, now.Sub(began)), Bytes: length, Keyed: a.admission.Account != 0, Network: fields.LoggedNetwork(client),
 	}
-}
-
-// deprecationNotice caches the result of deprecationLines for a key policy.
-type deprecationNotice struct {
-	keyPolicy account.KeyPolicy
-	lines     []byte // Deprecation, Sunset and, if there is a page to link to, Link
 }
 
 // RequestID identifies a request in X-Request-Id and in the log.

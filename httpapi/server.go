@@ -90,25 +90,14 @@ type Limits struct {
 	ConnsPerClient int
 }
 
-// Defaults of Limits.
-const (
-	readTimeoutDefault    = 5 * time.Second
-	writeTimeoutDefault   = 5 * time.Second
-	idleTimeoutDefault    = 60 * time.Second
-	headerBytesMaxDefault = 4 << 10
-	bodyBytesMaxDefault   = 4 << 10
-	connsDefault          = 16384
-	connsPerClientDefault = 128
-)
-
 func (l *Limits) setDefaults() {
-	l.ReadTimeout = cmp.Or(max(0, l.ReadTimeout), readTimeoutDefault)
-	l.WriteTimeout = cmp.Or(max(0, l.WriteTimeout), writeTimeoutDefault)
-	l.IdleTimeout = cmp.Or(max(0, l.IdleTimeout), idleTimeoutDefault)
-	l.HeaderBytesMax = cmp.Or(max(0, l.HeaderBytesMax), headerBytesMaxDefault)
-	l.BodyBytesMax = cmp.Or(max(0, l.BodyBytesMax), bodyBytesMaxDefault)
-	l.ConnsMax = cmp.Or(max(0, l.ConnsMax), connsDefault)
-	l.ConnsPerClient = cmp.Or(l.ConnsPerClient, connsPerClientDefault)
+	l.ReadTimeout = cmp.Or(max(0, l.ReadTimeout), 5*time.Second)
+	l.WriteTimeout = cmp.Or(max(0, l.WriteTimeout), 5*time.Second)
+	l.IdleTimeout = cmp.Or(max(0, l.IdleTimeout), time.Minute)
+	l.HeaderBytesMax = cmp.Or(max(0, l.HeaderBytesMax), 4<<10)
+	l.BodyBytesMax = cmp.Or(max(0, l.BodyBytesMax), 4<<10)
+	l.ConnsMax = cmp.Or(max(0, l.ConnsMax), 16_384)
+	l.ConnsPerClient = cmp.Or(l.ConnsPerClient, 128)
 }
 
 // Server answers requests over HTTP/1.1. It is safe for concurrent use.
@@ -155,16 +144,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// bodyPoolBytesMax is the maximum size of a request body buffer that the HTTP library keeps for reuse. Typical bodies
-// are smaller. Without this limit each connection would keep a buffer of up to BodyBytesMax.
-const bodyPoolBytesMax = 1 << 10
-
-// writeBufferBytes is the size of a connection's write buffer: for response heads, responses to pipelined requests, and
-// all responses over TLS.
-const writeBufferBytes = 4 << 10
-
 func (s *Server) newHTTP() *fasthttp.Server {
-	fasthttp.SetBodySizePoolLimit(bodyPoolBytesMax, -1)
+	// Buffers of longer request bodies are not reused. Otherwise each connection would keep one of up to BodyBytesMax.
+	fasthttp.SetBodySizePoolLimit(1<<10, -1)
 	return &fasthttp.Server{
 		Handler:        s.serve,
 		ErrorHandler:   s.rejectUnreadable,
@@ -176,7 +158,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		WriteTimeout:       s.config.Limits.WriteTimeout,
 		IdleTimeout:        s.config.Limits.IdleTimeout,
 		ReadBufferSize:     s.config.Limits.HeaderBytesMax,
-		WriteBufferSize:    writeBufferBytes,
+		WriteBufferSize:    4 << 10, // for response heads, pipelined responses, and all responses over TLS
 		MaxRequestBodySize: s.config.Limits.BodyBytesMax,
 		// Above Concurrency the HTTP library answers 503 without our error body, so ConnsMax must be reached first.
 		Concurrency: 2 * (s.config.Limits.ConnsMax + 1),

@@ -105,9 +105,7 @@ func (p *sitePages) answerSite(ctx *fasthttp.RequestCtx) {
 	if page.shared != nil {
 		body = page.shared
 	}
-	if ctx.IsHead() {
-		ctx.Response.SkipBody = true
-	}
+	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.Response.SetBodyRaw(body)
 }
 
@@ -146,5 +144,5 @@ func (p *sitePages) startPage(ctx *fasthttp.RequestCtx, id string, page *pageRes
 	}
 	header.SetCanonical(bytesOf(headerRequestID), bytesOf(id))
 	header.Del(fasthttp.HeaderXContentTypeOptions)
-	p.setHeaderLines(header, append([]byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n"), p.deprecationLines()...))
+	p.setHeaderLines(header, p.appendDeprecation([]byte(fasthttp.HeaderXContentTypeOptions+": nosniff\r\n")))
 }
