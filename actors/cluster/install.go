@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -191,7 +190,7 @@ const (
 )
 
 // sendLog answers a kindLogRequest with an archive of this node's log. Nothing may follow on the connection.
-func (c *Cluster) sendLog(conn net.Conn) {
+func (c *Cluster) sendLog(conn *timedConn) {
 	err := errors.New("this node is sending its log to other nodes already")
 	select {
 	case c.transfers <- struct{}{}:
@@ -204,26 +203,16 @@ func (c *Cluster) sendLog(conn net.Conn) {
 	}
 }
 
-func (c *Cluster) writeLog(conn net.Conn) error {
+func (c *Cluster) writeLog(conn *timedConn) error {
 	if c.Journal() == nil {
 		return errors.New("this node has no complete log yet")
 	}
-	out := bufio.NewWriterSize(timedWriter{conn}, chunkBytes)
+	conn.limit = chunkTimeout
+	out := bufio.NewWriterSize(conn, chunkBytes)
 	if err := packLog(c.config.Dir, out); err != nil {
 		return err
 	}
 	return out.Flush()
-}
-
-// timedWriter limits the time of each write.
-type timedWriter struct{ net.Conn }
-
-// Write implements io.Writer.
-func (w timedWriter) Write(p []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
-		return 0, err
-	}
-	return w.Conn.Write(p)
 }
 
 // fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
@@ -245,7 +234,7 @@ func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 }
 
 func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.Report, error) {
-	conn, r, err := c.transport.dial(ctx, name, address)
+	conn, err := c.transport.dial(ctx, name, address)
 	if err != nil {
 		return wal.Report{}, err
 	}
@@ -253,19 +242,6 @@ func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.R
 	if _, err := conn.Write(encodeMessage(kindLogRequest, nil)); err != nil {
 		return wal.Report{}, err
 	}
-	return receiveLog(&c.config, timedReader{conn, r})
-}
-
-// timedReader limits the time of each read.
-type timedReader struct {
-	conn net.Conn
-	r    io.Reader
-}
-
-// Read implements io.Reader.
-func (r timedReader) Read(p []byte) (int, error) {
-	if err := r.conn.SetReadDeadline(time.Now().Add(chunkTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
-		return 0, err
-	}
-	return r.r.Read(p)
+	conn.limit = chunkTimeout
+	return receiveLog(&c.config, bufio.NewReaderSize(conn, chunkBytes))
 }

@@ -378,8 +378,8 @@ func (r *replica) confirmed(state raft.ReadState) {
 }
 
 func (r *replica) send(m *pb.Message) {
-	if name := r.name(m.GetTo()); name != "" {
-		r.c.transport.send(name, kindRaft, mustMarshal(m))
+	if l := r.c.transport.link(r.name(m.GetTo())); l != nil {
+		l.send(kindRaft, mustMarshal(m))
 	}
 	if m.GetType() == pb.MsgSnap {
 		r.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish) // raft sends it again if the node does not have it

@@ -43,9 +43,8 @@ const (
 	dialIntervalMax = 400 * time.Millisecond // after several attempts: a handshake costs a node as much as many messages
 	greetTimeout    = 3 * time.Second        // for the handshake and the hello of a connection, at the node that dials
 	helloTimeout    = 6 * time.Second        // the same at the other node
-	writeTimeout    = 5 * time.Second
-	// silenceMax is the time without a message after which a node closes a connection and dials again. Without it a
-	// connection would resume late after an interruption, because TCP doubles the time between its attempts.
+	// silenceMax is the time without a message, or for a write, after which a node closes a connection and dials again.
+	// Without it a connection would resume late after an interruption, because TCP doubles the time between its attempts.
 	silenceMax = 3 * time.Second
 	pendingMax = 128 // connections that have not authenticated themselves
 )
@@ -81,10 +80,10 @@ type transport struct {
 	log      *limitedLog
 
 	mu      sync.Mutex
-	links   map[string]*link    // by the name of the node
-	claims  map[string]*claim   // by the name of the node
-	open    map[net.Conn]string // the node at the other end, or "" if it has not authenticated itself
-	pending []net.Conn          // connections that have not authenticated themselves, the oldest first
+	links   map[string]*link      // by the name of the node
+	claims  map[string]*claim     // by the name of the node
+	open    map[*timedConn]string // the node at the other end, or "" if it has not authenticated itself
+	pending []*timedConn          // connections that have not authenticated themselves, the oldest first
 	closed  bool
 }
 
@@ -96,8 +95,38 @@ type link struct {
 	out     chan []byte
 	up      atomic.Bool // connected
 	refused atomic.Bool // the node accepts another process of this node
-	calls   calls
 	cancel  context.CancelFunc
+
+	mu      sync.Mutex
+	newest  uint64                 // number of the newest call
+	waiting map[uint64]chan []byte // calls without an answer, by number; nil while there is no connection
+}
+
+// timedConn is a connection whose reads and writes each take at most limit.
+type timedConn struct {
+	*tls.Conn
+	limit time.Duration // 0 = no limit
+}
+
+// Read implements io.Reader.
+func (c *timedConn) Read(p []byte) (int, error) {
+	if c.limit > 0 {
+		_ = c.SetReadDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
+	}
+	return c.Conn.Read(p) // after an error of SetReadDeadline too
+}
+
+// Write implements io.Writer.
+func (c *timedConn) Write(p []byte) (int, error) {
+	if c.limit > 0 {
+		_ = c.SetWriteDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
+	}
+	return c.Conn.Write(p)
+}
+
+// handshake authenticates the other end. It limits the time for everything up to the end of the hellos.
+func (c *timedConn) handshake(ctx context.Context, limit time.Duration) error {
+	return errors.Join(c.SetDeadline(time.Now().Add(limit)), c.HandshakeContext(ctx)) //nolint:forbidigo // deadlines use real time
 }
 
 func listen(c *Cluster) (*transport, error) {
@@ -105,7 +134,8 @@ func listen(c *Cluster) (*transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{c: c, tls: tlsConfig, links: map[string]*link{}, claims: map[string]*claim{}, open: map[net.Conn]string{}, log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
+	t := &transport{c: c, tls: tlsConfig, links: map[string]*link{}, claims: map[string]*claim{}, open: map[*timedConn]string{},
+		log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
 	if t.listener, err = net.Listen("tcp", c.config.Listen); err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
 	}
@@ -154,13 +184,7 @@ func (t *transport) link(name string) *link {
 	return t.links[name]
 }
 
-// send queues a message for a node. It drops the message if the node does not read.
-func (t *transport) send(name string, kind byte, body []byte) {
-	if l := t.link(name); l != nil {
-		l.send(kind, body)
-	}
-}
-
+// send queues a message. It drops the message if the node does not read.
 func (l *link) send(kind byte, body []byte) {
 	select {
 	case l.out <- encodeMessage(kind, body):
@@ -188,16 +212,16 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 		if attempt%2 == 1 {
 			address = *l.learned.Load()
 		}
-		conn, r, err := t.dial(ctx, l.name, address)
+		conn, err := t.dial(ctx, l.name, address)
 		l.refused.Store(errors.Is(err, errRefused))
 		pause = min(2*pause, dialIntervalMax)
 		if err == nil {
 			pause = dialInterval
 			l.up.Store(true)
-			l.calls.begin()
-			err = l.write(ctx, conn, t.c.encodeHeartbeat(), func() { t.readAnswers(l, conn, r) })
+			l.endCalls(map[uint64]chan []byte{})
+			err = t.write(ctx, l, conn)
 			l.up.Store(false)
-			l.calls.end()
+			l.endCalls(nil)
 			t.end(conn)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -211,11 +235,8 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 }
 
 // readAnswers reads the heartbeats and answers of a node until the connection ends.
-func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
-	for {
-		if conn.SetReadDeadline(time.Now().Add(silenceMax)) != nil { //nolint:forbidigo // deadlines use real time
-			return
-		}
+func (t *transport) readAnswers(l *link, conn *timedConn) {
+	for r := bufio.NewReaderSize(conn, 1<<16); ; {
 		kind, body, err := readMessage(r)
 		if err != nil {
 			return
@@ -224,32 +245,28 @@ func (t *transport) readAnswers(l *link, conn net.Conn, r *bufio.Reader) {
 		case kindHeartbeat:
 			t.c.peers.receive(l.name, body)
 		case kindAnswer:
-			l.calls.answered(body)
+			l.answered(body)
 		}
 	}
 }
 
-// write sends the messages of a link until the connection ends. The first is a heartbeat, which tells the other node
-// which entries it must have before it votes (heartbeat.Durable). read must return when the connection has ended.
-func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read func()) error {
+// write sends the messages of a link until the connection ends, and closes it. The first is a heartbeat, which tells
+// the other node which entries it must have before it votes (heartbeat.Durable).
+func (t *transport) write(ctx context.Context, l *link, conn *timedConn) error {
 	ended := make(chan struct{})
 	go func() { // ends with conn, which write closes
 		defer close(ended)
-		read()
+		t.readAnswers(l, conn)
 	}()
 	defer func() { _ = conn.Close(); <-ended }()
 	w := bufio.NewWriterSize(conn, 1<<16)
-	for b := encodeMessage(kindHeartbeat, heartbeat); ; {
-		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
-			return err
+	for b := encodeMessage(kindHeartbeat, t.c.encodeHeartbeat()); ; {
+		_, err := w.Write(b)
+		if err == nil && len(l.out) == 0 {
+			err = w.Flush()
 		}
-		if _, err := w.Write(b); err != nil {
+		if err != nil {
 			return err
-		}
-		if len(l.out) == 0 {
-			if err := w.Flush(); err != nil {
-				return err
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -262,27 +279,23 @@ func (l *link) write(ctx context.Context, conn net.Conn, heartbeat []byte, read 
 }
 
 // dial connects to a node and checks its name.
-func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *bufio.Reader, error) {
+func (t *transport) dial(ctx context.Context, name, address string) (*timedConn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	conn := tls.Client(raw, t.tls)
+	conn := &timedConn{Conn: tls.Client(raw, t.tls)}
 	if !t.begin(conn) {
-		return nil, nil, net.ErrClosed
+		return nil, net.ErrClosed
 	}
-	r := bufio.NewReaderSize(conn, 1<<16)
-	err = conn.SetDeadline(time.Now().Add(greetTimeout)) //nolint:forbidigo // deadlines use real time
-	if err == nil {
-		err = conn.HandshakeContext(ctx)
-	}
+	err = conn.handshake(ctx, greetTimeout)
 	if err == nil {
 		err = t.writeHello(conn, name)
 	}
 	var h hello
 	if err == nil {
-		h, err = readHello(r)
+		h, err = readHello(conn)
 	}
 	if err == nil && (h.Name != name || h.Cluster != t.c.config.Cluster) {
 		err = fmt.Errorf("%s is %s of the cluster %s, not %s", address, h.Name, h.Cluster, name)
@@ -290,14 +303,12 @@ func (t *transport) dial(ctx context.Context, name, address string) (net.Conn, *
 	if err == nil {
 		err = t.claim(conn, &h)
 	}
-	if err == nil {
-		err = conn.SetDeadline(time.Time{})
-	}
 	if err != nil {
 		t.end(conn)
-		return nil, nil, err
+		return nil, err
 	}
-	return conn, r, nil
+	conn.limit = silenceMax
+	return conn, nil
 }
 
 func (t *transport) writeHello(w io.Writer, to string) error {
@@ -308,7 +319,7 @@ func (t *transport) writeHello(w io.Writer, to string) error {
 	return err
 }
 
-func readHello(r *bufio.Reader) (h hello, err error) {
+func readHello(r io.Reader) (h hello, err error) {
 	kind, body, err := readMessage(r)
 	switch {
 	case err == nil && kind == kindRefused:
@@ -322,7 +333,7 @@ func readHello(r *bufio.Reader) (h hello, err error) {
 	return h, err
 }
 
-func readMessage(r *bufio.Reader) (kind byte, body []byte, err error) {
+func readMessage(r io.Reader) (kind byte, body []byte, err error) {
 	var head [5]byte
 	if _, err = io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
@@ -337,7 +348,7 @@ func readMessage(r *bufio.Reader) (kind byte, body []byte, err error) {
 }
 
 // begin registers a connection. It returns false and closes the connection if the transport is closed.
-func (t *transport) begin(conn net.Conn) bool {
+func (t *transport) begin(conn *timedConn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -350,7 +361,7 @@ func (t *transport) begin(conn net.Conn) bool {
 
 // claim records the process at the other end of a connection. It returns an error if another process has the node's
 // name.
-func (t *transport) claim(conn net.Conn, h *hello) error {
+func (t *transport) claim(conn *timedConn, h *hello) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.authenticated(conn)
@@ -385,7 +396,7 @@ func (t *transport) acceptance() (accepting, refusing int) {
 }
 
 // end closes a connection. A claim ends with its last connection.
-func (t *transport) end(conn net.Conn) {
+func (t *transport) end(conn *timedConn) {
 	_ = conn.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -399,18 +410,13 @@ func (t *transport) end(conn net.Conn) {
 }
 
 // authenticated removes a connection from pending. The caller must hold mu.
-func (t *transport) authenticated(conn net.Conn) {
-	for i, s := range t.pending {
-		if s == conn {
-			t.pending = append(t.pending[:i], t.pending[i+1:]...)
-			return
-		}
-	}
+func (t *transport) authenticated(conn *timedConn) {
+	t.pending = slices.DeleteFunc(t.pending, func(c *timedConn) bool { return c == conn })
 }
 
 func (t *transport) accept() {
 	for {
-		conn, err := t.listener.Accept()
+		raw, err := t.listener.Accept()
 		if err != nil {
 			if t.c.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
@@ -419,6 +425,7 @@ func (t *transport) accept() {
 			_ = sleep(t.c.ctx, dialInterval)
 			continue
 		}
+		conn := &timedConn{Conn: tls.Server(raw, t.tls)}
 		if t.admit(conn) && !t.c.tasks.start(func() { t.serve(conn) }) {
 			t.end(conn)
 		}
@@ -427,7 +434,7 @@ func (t *transport) accept() {
 
 // admit limits the number of connections that have not authenticated themselves. Beyond the limit it closes the oldest,
 // so that a node can connect even during a flood.
-func (t *transport) admit(conn net.Conn) bool {
+func (t *transport) admit(conn *timedConn) bool {
 	if !t.begin(conn) {
 		return false
 	}
@@ -443,25 +450,20 @@ func (t *transport) admit(conn net.Conn) bool {
 }
 
 // serve reads the messages of another node.
-func (t *transport) serve(raw net.Conn) {
-	defer t.end(raw)
-	conn := tls.Server(raw, t.tls)
-	r := bufio.NewReaderSize(conn, 1<<16)
-	h, err := t.greet(raw, conn, r)
+func (t *transport) serve(conn *timedConn) {
+	defer t.end(conn)
+	h, err := t.greet(conn)
 	if err != nil {
 		if !errors.Is(err, io.EOF) && t.c.ctx.Err() == nil {
-			t.log.write("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", raw.RemoteAddr().String(), "cause", err.Error())
+			t.log.write("refused "+err.Error(), slog.LevelWarn, "another node refused", "address", conn.RemoteAddr().String(), "cause", err.Error())
 		}
 		return
 	}
-	stream := false
+	r, stream := bufio.NewReaderSize(conn, 1<<16), false
 	for err == nil {
 		var kind byte
 		var body []byte
-		if err = conn.SetReadDeadline(time.Now().Add(silenceMax)); err == nil { //nolint:forbidigo // deadlines use real time
-			kind, body, err = readMessage(r)
-		}
-		if err == nil {
+		if kind, body, err = readMessage(r); err == nil {
 			stream = stream || kind == kindRaft || kind == kindHeartbeat
 			err = t.receive(conn, h.Name, kind, body)
 		}
@@ -472,14 +474,11 @@ func (t *transport) serve(raw net.Conn) {
 }
 
 // greet authenticates the node at the other end of a connection.
-func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hello, err error) {
-	if err = conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
-		return h, err
-	}
-	if err = conn.HandshakeContext(t.c.ctx); err != nil {
+func (t *transport) greet(conn *timedConn) (h hello, err error) {
+	if err = conn.handshake(t.c.ctx, helloTimeout); err != nil {
 		return h, fmt.Errorf("handshake error: %w", err)
 	}
-	if h, err = readHello(r); err != nil {
+	if h, err = readHello(conn); err != nil {
 		return h, err
 	}
 	switch {
@@ -491,15 +490,16 @@ func (t *transport) greet(raw net.Conn, conn *tls.Conn, r *bufio.Reader) (h hell
 	if err = checkName("name of a node", h.Name); err != nil {
 		return h, err
 	}
-	if err = t.claim(raw, &h); err == nil {
+	if err = t.claim(conn, &h); err == nil {
 		err = t.writeHello(conn, h.Name)
 	} else {
 		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // else it sees the end of the connection
 	}
-	return h, errors.Join(err, conn.SetDeadline(time.Time{}))
+	conn.limit = silenceMax
+	return h, err
 }
 
-func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) error {
+func (t *transport) receive(conn *timedConn, from string, kind byte, body []byte) error {
 	switch kind {
 	case kindRaft:
 		m := new(pb.Message)
@@ -512,7 +512,8 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 		t.c.replica.step(m)
 	case kindHeartbeat:
 		t.c.peers.receive(from, body)
-		return t.answerHeartbeat(conn)
+		_, err := conn.Write(encodeMessage(kindHeartbeat, t.c.encodeHeartbeat()))
+		return err
 	case kindCall:
 		return t.answerCall(conn, body)
 	case kindLogRequest:
@@ -522,14 +523,6 @@ func (t *transport) receive(conn net.Conn, from string, kind byte, body []byte) 
 		return fmt.Errorf("a message of kind %q", kind)
 	}
 	return nil
-}
-
-func (t *transport) answerHeartbeat(conn net.Conn) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil { //nolint:forbidigo // deadlines use real time
-		return err
-	}
-	_, err := conn.Write(encodeMessage(kindHeartbeat, t.c.encodeHeartbeat()))
-	return err
 }
 
 func (t *transport) close() {
@@ -549,62 +542,46 @@ const (
 	callHeader     = 8                      // the number of the call, before the request or the answer
 )
 
-// calls are the requests that were sent on one connection and have no answer yet.
-type calls struct {
-	mu      sync.Mutex
-	open    bool
-	newest  uint64
-	waiting map[uint64]chan []byte
-}
-
-func (s *calls) begin() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open, s.waiting = true, map[uint64]chan []byte{}
-}
-
-// end ends all calls without an answer.
-func (s *calls) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = false
-	for number, answer := range s.waiting {
+// endCalls ends all calls without an answer. waiting is for the next ones, or nil without a connection.
+func (l *link) endCalls(waiting map[uint64]chan []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, answer := range l.waiting {
 		close(answer)
-		delete(s.waiting, number)
 	}
+	l.waiting = waiting
 }
 
 // answered passes an answer to its call.
-func (s *calls) answered(body []byte) {
+func (l *link) answered(body []byte) {
 	if len(body) < callHeader {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	number := binary.LittleEndian.Uint64(body)
-	if answer := s.waiting[number]; answer != nil {
+	if answer := l.waiting[number]; answer != nil {
 		answer <- body[callHeader:]
-		delete(s.waiting, number)
+		delete(l.waiting, number)
 	}
 }
 
 // call queues a request. It returns nil if there is no connection, or no room.
 func (l *link) call(request []byte) <-chan []byte {
-	s := &l.calls
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.open || len(request)+callHeader > messageBytesMax {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting == nil || len(request)+callHeader > messageBytesMax {
 		return nil
 	}
-	s.newest++
-	body := append(binary.LittleEndian.AppendUint64(make([]byte, 0, callHeader+len(request)), s.newest), request...)
+	l.newest++
+	body := append(binary.LittleEndian.AppendUint64(make([]byte, 0, callHeader+len(request)), l.newest), request...)
 	select {
 	case l.out <- encodeMessage(kindCall, body):
 	default:
 		return nil
 	}
 	answer := make(chan []byte, 1)
-	s.waiting[s.newest] = answer
+	l.waiting[l.newest] = answer
 	return answer
 }
 
@@ -646,12 +623,10 @@ func (j *Journal) Ask(ctx context.Context, request []byte) ([]byte, error) {
 	return nil, actors.ErrOutcomeUnknown
 }
 
-var errCall = errors.New("a call without a number")
-
 // answerCall answers the request of another node.
-func (t *transport) answerCall(conn net.Conn, body []byte) error {
+func (t *transport) answerCall(conn *timedConn, body []byte) error {
 	if len(body) < callHeader {
-		return errCall
+		return errors.New("a call without a number")
 	}
 	c := t.c
 	c.tasks.start(func() {
@@ -664,9 +639,7 @@ func (t *transport) answerCall(conn net.Conn, body []byte) error {
 			<-c.callsNow
 		default:
 		}
-		if conn.SetWriteDeadline(time.Now().Add(writeTimeout)) == nil { //nolint:forbidigo // of the operating system
-			_, _ = conn.Write(encodeMessage(kindAnswer, answer)) // without it the other node sees the end of the connection
-		}
+		_, _ = conn.Write(encodeMessage(kindAnswer, answer)) // without it the other node sees the end of the connection
 	})
 	return nil
 }

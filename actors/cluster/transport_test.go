@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -63,7 +62,7 @@ func greet(t *testing.T, address string, config *tls.Config, h hello, c Config) 
 	if err := dialer.writeHello(conn, h.To); err != nil {
 		return hello{}, err
 	}
-	return readHello(bufio.NewReader(conn))
+	return readHello(conn)
 }
 
 func configOf(t *testing.T, c Config) *tls.Config {
@@ -162,7 +161,7 @@ func TestTransport_OtherSecret(t *testing.T) {
 		}
 	}()
 	var unknown *tls.CertificateVerificationError
-	if _, _, err := transport.dial(t.Context(), "node-2", listener.Addr().String()); !errors.As(err, &unknown) {
+	if _, err := transport.dial(t.Context(), "node-2", listener.Addr().String()); !errors.As(err, &unknown) {
 		t.Errorf("an impostor: %v", err)
 	}
 }
@@ -173,7 +172,7 @@ func TestTransport_WrongNode(t *testing.T) {
 	transport, _ := startTransport(t, valid())
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
-	if _, _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
+	if _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
 		t.Error("this node was taken for node-2")
 	}
 }
@@ -194,7 +193,7 @@ func TestTransport_OwnClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = next.Close() }()
-	if _, _, err := transport.dial(t.Context(), "node-2", c.Members[1].Address); !errors.Is(err, errOtherProcess) || errors.Is(err, errRefused) {
+	if _, err := transport.dial(t.Context(), "node-2", c.Members[1].Address); !errors.Is(err, errOtherProcess) || errors.Is(err, errRefused) {
 		t.Errorf("got %v", err)
 	}
 	if _, refusing := transport.acceptance(); refusing > 0 {

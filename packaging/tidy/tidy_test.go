@@ -17,7 +17,7 @@ import (
 func goroutineFiles() map[string]string {
 	return map[string]string{
 		"actors/cluster/cluster.go":             "taskGroup.wait, in Cluster.Close",
-		"actors/cluster/transport.go":           "link.write",
+		"actors/cluster/transport.go":           "transport.write",
 		"actors/internal/commitlog/follower.go": "follower.stop, in System.Close",
 		"actors/mail/smtp.go":                   "attempt: stops the call that closes its connection",
 		"actors/mail/mailer.go":                 "Mailer.Close, which waits for the worker",
