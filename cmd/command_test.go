@@ -103,11 +103,21 @@ func TestLogging_LastWord(t *testing.T) {
 	}
 }
 
-// A node whose data fills more than half of the limit for small nodes gets twice what its data takes.
 func TestMemoryLimit(t *testing.T) {
-	for heap, want := range map[uint64]int64{0: 272 << 20, 100 << 20: 272 << 20, 1 << 30: 2 << 30} {
-		if got := memoryLimit(heap); got != want {
-			t.Errorf("a heap of %d: a limit of %d, want %d", heap, got, want)
+	const mib = 1 << 20
+	for _, c := range []struct {
+		name                string
+		heap, allowed, want int
+	}{
+		{"a small node", 100, 0, 272},
+		{"data that fill more than half of it: twice what they take", 1024, 0, 2048},
+		{"a control group leaves room for what is outside the heap", 0, 256, 208},
+		{"a large control group keeps a tenth free", 1024, 1000, 900},
+		{"a tiny control group keeps half", 0, 32, 16},
+		{"a control group with room to spare", 0, 4096, 272},
+	} {
+		if got := memoryLimit(uint64(c.heap*mib), uint64(c.allowed*mib)); got != int64(c.want*mib) {
+			t.Errorf("%s: %d MiB, want %d", c.name, got/mib, c.want)
 		}
 	}
 }

@@ -26,9 +26,7 @@ func Run(ctx context.Context) int {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
 	}}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit(0))
-	}
+	setMemoryLimit(os.Getenv("GOMEMLIMIT"), 0)
 	setProcessors()
 	return p.run(ctx)
 }
@@ -59,26 +57,39 @@ func setProcessors() {
 	_, _ = maxprocs.Set(maxprocs.RoundQuotaFunc(roundUp)) // on an error GOMAXPROCS keeps its value
 }
 
-// memoryLimit returns the value for GOMEMLIMIT with a heap of this size. Near the limit the heap is collected more
-// often. Without the limit the garbage of 10,000 slow clients would double their memory (goal: 300 MiB). A large node's
-// data may fill half of the limit; otherwise the node would only collect garbage. A tenth of the control group's memory
-// stays free, because the kernel kills a process that exceeds it.
-func memoryLimit(heapBytes uint64) int64 {
+// outsideHeap is what a process needs besides the memory that GOMEMLIMIT counts: the program's own pages, the kernel's
+// buffers of a thousand connections, and what the heap grows by before a collection ends.
+const outsideHeap = 48 << 20
+
+// memoryLimit returns the value for GOMEMLIMIT with a heap of this size, in a control group that allows so many bytes
+// (0: any number). Near the limit the heap is collected more often. Without the limit the garbage of 10,000 slow
+// clients would double their memory (goal: 300 MiB). A large node's data may fill half of the limit; otherwise the node
+// would only collect garbage. The kernel kills a process that exceeds its control group, so a part of it stays free.
+func memoryLimit(heapBytes, allowed uint64) int64 {
 	limit := max(272<<20, 2*heapBytes)
-	if allowed, err := memlimit.FromCgroup(); err == nil { // an error means that nothing limits the process
-		limit = min(limit, allowed-allowed/10)
+	if allowed > 0 {
+		limit = min(limit, allowed-min(allowed/2, max(allowed/10, outsideHeap)))
 	}
 	return int64(limit) //nolint:gosec // a heap is smaller
 }
 
-// raiseMemoryLimit makes room for the accounts and rates read by the node.
-func (p *commands) raiseMemoryLimit() {
-	if p.Getenv("GOMEMLIMIT") != "" {
+// setMemoryLimit sets GOMEMLIMIT for a heap of this size, unless the environment has set it.
+func setMemoryLimit(environment string, heapBytes uint64) {
+	if environment != "" {
 		return
 	}
+	allowed, err := memlimit.FromCgroup()
+	if err != nil { // nothing limits the process
+		allowed = 0
+	}
+	debug.SetMemoryLimit(memoryLimit(heapBytes, allowed))
+}
+
+// raiseMemoryLimit makes room for the accounts and rates read by the node.
+func (p *commands) raiseMemoryLimit() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	debug.SetMemoryLimit(memoryLimit(m.HeapAlloc))
+	setMemoryLimit(p.Getenv("GOMEMLIMIT"), m.HeapAlloc)
 }
 
 // randomSeed returns an unpredictable seed.

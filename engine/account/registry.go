@@ -375,7 +375,7 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 	pending.reserved = true
 	account := row.Account
 	if account == 0 {
-		if attempt.account == 0 {
+		if attempt.account <= r.lastID { // none, or that of a login which did not get into the log, taken by now
 			r.lastAssignedID = max(r.lastAssignedID, r.lastID) + 1
 			attempt.account = r.lastAssignedID
 		}

@@ -109,13 +109,6 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	}
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
-	if e.New {
-		for _, other := range r.attempts {
-			if other.account == e.Account {
-				other.account = 0 // of a decision of an earlier leader, which is not in the log
-			}
-		}
-	}
 	a := r.attempt(e.Email)
 	a.account = 0
 	if c := a.codeOf(e.Browser); c != nil && (r.shared || c.reserved) { // otherwise it is newer than the login

@@ -43,6 +43,9 @@ type (
 	decideChange = func(*AccountActor, account.ClockReading) (account.Event, error)
 )
 
+// accountBytesMost is enough for most encoded accounts, so that a snapshot leaves little garbage.
+const accountBytesMost = 256
+
 // eventWrite is an event on its way from an account to its shard. The shard returns it when the event is durable, or
 // with an error. On a node of a cluster that does not lead, the event is an ask. The event that the leader writes in
 // response comes with the log, and the shard returns only errors.
@@ -139,7 +142,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *commitlog.SnapshotRequest:
 		a.Account.Shrink(a.clock.Now()) // frees memory; done here because every account gets this message, but rarely
 		state := a.Account.State()
-		m.SetAccount(record.AppendAccount(nil, &state))
+		m.SetAccount(record.AppendAccount(make([]byte, 0, accountBytesMost), &state))
 	case *returnLease:
 		a.stopping = true
 		a.flushLease()

@@ -362,30 +362,38 @@ func (s *ShardActor) RejectAll(err *engine.Error) {
 	s.endDrain()
 }
 
+// drainAtOnce bounds the memory of a stop: so many accounts of a shard return their leases at a time.
+const drainAtOnce = 512
+
 // leaseReturns tracks the return of all quota leases of a shard at a stop.
 type leaseReturns struct {
 	request *drainRequest
-	awaited int  // accounts that have not sent leaseReturned yet
-	failed  bool // an account may have used the day's grant without a record, so the grant must not be ended
-	ended   bool // takeGrantBack was called
+	next    []*AccountActor // accounts that have not been asked yet
+	awaited int             // accounts that have been asked and have not sent leaseReturned yet
+	failed  bool            // an account may have used the day's grant without a record, so the grant must not be ended
+	ended   bool            // takeGrantBack was called
 }
 
 // drain makes every account return its quota lease. From then on the shard rejects messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.common.grants.Store(s.common.grants.Load().End())
-	s.draining, s.closed = &leaseReturns{request: m, awaited: len(s.Accounts)}, true
-	if s.stopped == nil {
-		for _, acct := range s.Accounts {
-			acct.Ref.Deliver(&returnLease{})
-		}
-	}
+	s.draining, s.closed = &leaseReturns{request: m, next: slices.Collect(maps.Values(s.Accounts))}, true
 	s.endDrain()
 }
 
-// endDrain replies to a drainRequest when all leases are returned or the node has stopped.
+// endDrain asks the next drainAtOnce accounts for their leases when those before have returned theirs. It replies to
+// the drainRequest when all leases are returned or the node has stopped.
 func (s *ShardActor) endDrain() {
 	d := s.draining
 	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || !s.batch.empty()) {
+		return
+	}
+	if s.stopped == nil && len(d.next) > 0 {
+		asked := d.next[:min(drainAtOnce, len(d.next))]
+		d.next, d.awaited = d.next[len(asked):], len(asked)
+		for _, acct := range asked {
+			acct.Ref.Deliver(&returnLease{})
+		}
 		return
 	}
 	if s.stopped == nil && !d.ended {
