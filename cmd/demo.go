@@ -99,7 +99,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		return err
 	}
 	o.market = simulated.NewMarket(demoSeed)
-	o.Config.Collect = node.Collect{Deferred: true, Schedule: collectors.Every(o.step), Pause: -1}
+	o.Config.Collect = node.Collect{Deferred: true, Schedule: collectors.Schedule(o.step), Pause: -1}
 	site, err := p.startSite(o)
 	if err != nil {
 		return err

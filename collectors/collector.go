@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -39,7 +38,7 @@ type Config struct {
 	// Clock is the wall clock. It determines the next scheduled time (slot). It may be set forward or back, because
 	// waits use timers.
 	Clock func() time.Time
-	// Schedule lists the slots. nil = Daily.
+	// Schedule determines the slots.
 	Schedule Schedule
 	// LastSlot returns the newest slot with published rates of a source, or zero. Run calls it once for each source,
 	// and does not fetch the source for this slot again. nil = every restart fetches all sources for the newest slot.
@@ -77,9 +76,6 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.Schedule == nil {
-		c.Schedule = Daily()
-	}
 	if c.LastSlot == nil {
 		c.LastSlot = func(string) time.Time { return time.Time{} }
 	}
@@ -174,22 +170,21 @@ func (c *Collector) runLimited(ctx context.Context, work func(context.Context)) 
 	return true
 }
 
-// Schedule determines the slots (scheduled times for fetching). All nodes must use the same slots.
-type Schedule interface {
-	Last(now time.Time) time.Time   // newest slot at or before now
-	Next(after time.Time) time.Time // first slot after a time
-}
+// Schedule determines the slots (scheduled times for fetching). They are the results of time.Time.Truncate with this
+// duration, for demos and tests, or those of Daily. All nodes must use the same slots.
+type Schedule time.Duration
 
 // Daily is the schedule of live nodes: 08:00, 12:00 and 17:00 in Santo Domingo, which has no daylight saving time.
-func Daily() Schedule { return daily{} }
+const Daily Schedule = 0
 
-type daily struct{}
-
-// slotSpanMax is longer than the time between two slots.
+// slotSpanMax is longer than the time between two slots of Daily.
 const slotSpanMax = 24 * time.Hour
 
-// Last starts from a slot that is certainly in the past, and goes forward to the newest slot.
-func (daily) Last(now time.Time) time.Time {
+// Last returns the newest slot at or before now. For Daily it starts from a slot that is certainly in the past.
+func (s Schedule) Last(now time.Time) time.Time {
+	if s != Daily {
+		return now.UTC().Truncate(time.Duration(s))
+	}
 	last := engine.NextRefresh(now.Add(-slotSpanMax))
 	for next := engine.NextRefresh(last); !next.After(now); next = engine.NextRefresh(last) {
 		last = next
@@ -197,22 +192,10 @@ func (daily) Last(now time.Time) time.Time {
 	return last
 }
 
-// Next implements Schedule. API clients get the same time as the next refresh.
-func (daily) Next(after time.Time) time.Time { return engine.NextRefresh(after) }
-
-// Every is a schedule for demos and tests. Its slots are the results of time.Time.Truncate(step). It panics if step is
-// not positive.
-func Every(step time.Duration) Schedule {
-	if step <= 0 {
-		panic(fmt.Sprintf("collectors: Every(%v): a step between slots must be positive", step))
+// Next returns the first slot after a time. For Daily, API clients get the same time as the next refresh.
+func (s Schedule) Next(after time.Time) time.Time {
+	if s != Daily {
+		return s.Last(after).Add(time.Duration(s))
 	}
-	return every(step)
+	return engine.NextRefresh(after)
 }
-
-type every time.Duration
-
-// Last implements Schedule.
-func (e every) Last(now time.Time) time.Time { return now.UTC().Truncate(time.Duration(e)) }
-
-// Next implements Schedule.
-func (e every) Next(after time.Time) time.Time { return e.Last(after).Add(time.Duration(e)) }

@@ -174,7 +174,7 @@ func TestT3_HolidayWeekend(t *testing.T) {
 		var first, checked time.Time // of the bank's value; of popular
 		for now := at(5, 9).Add(90 * time.Minute); now.Before(at(18, 0)); now = now.Add(30 * time.Minute) {
 			w.advanceTo(now)
-			slot := Daily().Last(now)
+			slot := Daily.Last(now)
 			if slot.Before(at(5, 12)) {
 				continue // nothing has been collected yet
 			}
@@ -233,7 +233,7 @@ func TestT4_EverySlotIsACheck(t *testing.T) {
 			if !rate.LastCheckedAt.Equal(slot) || !rate.CollectedAt.Equal(changed) || !rate.ExpiresAt.Equal(slot.Add(26*time.Hour)) {
 				t.Errorf("%s at %v: %+v, want it collected at %v", text, slot, rate, changed)
 			}
-			slot = Daily().Next(slot)
+			slot = Daily.Next(slot)
 		}
 	})
 }
@@ -310,7 +310,7 @@ func TestX26_LossOfAPart(t *testing.T) {
 		const step = 10 * time.Minute
 		run := func() *runningCollector {
 			c := w.collecting(s, d, other)
-			c.Schedule = Every(step)
+			c.Schedule = Schedule(step)
 			return w.run(c)
 		}
 		n := run()
@@ -393,7 +393,7 @@ func TestI3_ThinAnswers(t *testing.T) {
 		}
 		expect := func(when string, state State, want map[string]string) {
 			t.Helper()
-			w.advanceTo(Daily().Next(w.now()).Add(time.Minute))
+			w.advanceTo(Daily.Next(w.now()).Add(time.Minute))
 			if h := n.health(d.ID); h.State != state {
 				t.Errorf("%s: %+v, want %s", when, h, state)
 			}
@@ -448,18 +448,18 @@ func TestI4_HalvesOfAQuote(t *testing.T) {
 		}
 		w.advanceTo(start.Add(time.Minute))
 		expect("both pages", "58.10/59.30", start)
-		slot := Daily().Next(start)
+		slot := Daily.Next(start)
 		buy, fails = "58.20", 1
 		w.advanceTo(slot.Add(time.Minute))
 		expect("one page of two", "58.10/59.30", start)
-		slot = Daily().Next(slot)
+		slot = Daily.Next(slot)
 		w.advanceTo(slot.Add(time.Minute))
 		expect("both at the next slot", "58.20/59.30", slot)
 		if h := n.health(d.ID); h.State != OK || h.Accepted != 1 {
 			t.Errorf("%+v", h)
 		}
 		buy, fails = "58.30", 99
-		w.advanceTo(Daily().Next(slot).Add(time.Minute))
+		w.advanceTo(Daily.Next(slot).Add(time.Minute))
 		expect("one page at another slot", "58.20/59.30", slot)
 		if h := n.health(d.ID); h.State != Failing || h.Failure.Page != "eur" || h.ConsecutiveFailures != 1 {
 			t.Errorf("%+v", h)

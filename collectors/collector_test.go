@@ -37,20 +37,20 @@ func TestT2_SimulatedWeeks(t *testing.T) {
 	days := sweep(7, 21)
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		definitions := w.manySources(12)
-		w.sink.markDone(Daily().Last(w.now()), definitions...)
+		w.sink.markDone(Daily.Last(w.now()), definitions...)
 		n := w.run(w.config(definitions...))
 		end := w.start.Add(time.Duration(days) * 24 * time.Hour)
 		w.advanceTo(end)
 		n.stop(w)
 		instants := map[time.Time]int{}
 		for _, d := range definitions {
-			slot := Daily().Next(w.start)
+			slot := Daily.Next(w.start)
 			for _, p := range w.sink.acceptedFrom(d.ID) {
 				if !p.slot.Equal(slot) || p.at.Before(slot) || p.at.After(slot.Add(jitterDefault+sourceTimeout)) || !p.complete {
 					t.Fatalf("%v, want the slot of %v within %v", p, slot, jitterDefault)
 				}
 				instants[p.at]++
-				slot = Daily().Next(slot)
+				slot = Daily.Next(slot)
 			}
 			if slot.Before(end) {
 				t.Errorf("%s: ends before %v, want %d slots", d.ID, slot, 3*days)
@@ -90,7 +90,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 				config.LastSlot = func(string) time.Time { return c.done }
 				w.run(config)
 				w.advanceTo(c.start.Add(time.Minute))
-				late := !Daily().Last(c.start).Equal(c.done)
+				late := !Daily.Last(c.start).Equal(c.done)
 				for _, d := range definitions {
 					if got := len(w.sink.acceptedFrom(d.ID)) == 1; got != late {
 						t.Errorf("%s after a minute: made up %v, want %v", d.ID, got, late)
@@ -115,7 +115,7 @@ func TestD5_CatchUpOnce(t *testing.T) {
 func TestD5_ClockSteps(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := w.manySources(1)[0]
-		w.sink.markDone(Daily().Last(w.now()), d)
+		w.sink.markDone(Daily.Last(w.now()), d)
 		config := w.config(d)
 		config.Jitter = -1
 		w.run(config)
@@ -163,12 +163,12 @@ func TestSlotOfItsTime(t *testing.T) {
 			w.sites[d.ID] = hangUntilCancelled
 		}
 		config := w.config(definitions...)
-		config.Schedule, config.Concurrency = Every(time.Minute), 1
+		config.Schedule, config.Concurrency = Schedule(time.Minute), 1
 		w.run(config)
 		w.advanceTo(w.start.Add(4 * time.Hour))
 		taken := w.sink.acceptedFrom("source-00")
 		for _, p := range taken {
-			if !Every(time.Minute).Last(p.at).Equal(p.slot) {
+			if !Schedule(time.Minute).Last(p.at).Equal(p.slot) {
 				t.Errorf("%v", p)
 			}
 		}
@@ -299,12 +299,12 @@ func TestCheck_SecondAddress(t *testing.T) {
 func TestHealth(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
-		w.sink.markDone(Daily().Last(w.now()), d)
+		w.sink.markDone(Daily.Last(w.now()), d)
 		config := w.config(d)
 		config.Jitter = -1
 		n := w.run(config)
-		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily().Next(w.start)) ||
-			!h.LastSlot.Equal(Daily().Last(w.start)) || !h.LastTry.IsZero() {
+		if h := n.health("s"); h.State != Never || !h.NextRun.Equal(Daily.Next(w.start)) ||
+			!h.LastSlot.Equal(Daily.Last(w.start)) || !h.LastTry.IsZero() {
 			t.Errorf("at the start: %+v", h)
 		}
 		good := oneQuote + "\n+popular USD 58 59 2026-09-11\n#unknown label Peso"
@@ -383,7 +383,7 @@ func TestHealth_Repeated(t *testing.T) {
 	inTestEnv(t, saturday().Add(time.Hour), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
 		w.sites["s"] = servePages(0, oneQuote)
-		w.sink.markDone(Daily().Last(w.now()), d)
+		w.sink.markDone(Daily.Last(w.now()), d)
 		config := w.config(d)
 		config.LastSlot = nil
 		n := w.run(config)
@@ -492,7 +492,7 @@ func TestRunNow(t *testing.T) {
 		good, off := twoPages("good", "popular"), usdSource("off", "popular")
 		off.Disabled = "blocked"
 		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 71")
-		w.sink.markDone(Daily().Last(w.now()), good)
+		w.sink.markDone(Daily.Last(w.now()), good)
 		n := w.run(w.config(good, off))
 		w.sites["good"] = servePages(0, "popular USD -58 59\n#seen", "no rates")
 		report, err := n.RunNow(t.Context(), "good")
@@ -532,7 +532,7 @@ func TestRunNow_KeepsWhatIsLearnt(t *testing.T) {
 	inTestEnv(t, saturday(), func(t *testing.T, w *testEnv) {
 		d := usdSource("s", "popular")
 		w.sites["s"] = servePages(0, oneQuote)
-		slot := Daily().Last(w.now())
+		slot := Daily.Last(w.now())
 		w.sink.markDone(slot, d)
 		known := Baseline{}
 		for i := range 30 {

@@ -85,7 +85,7 @@ func newLiveCollector(c *Config, system *actors.System, set *source.Set, secrets
 
 func (l *liveCollector) newCollector() *collectors.Collector {
 	c, jitter := l.config, time.Duration(0) // the default of package collectors
-	if c.Collect.Schedule != nil {
+	if c.Collect.Schedule != collectors.Daily {
 		jitter = -1
 	}
 	return collectors.New(collectors.Config{
@@ -96,13 +96,7 @@ func (l *liveCollector) newCollector() *collectors.Collector {
 	})
 }
 
-func (l *liveCollector) nextSlot() time.Time {
-	schedule := l.config.Collect.Schedule
-	if schedule == nil {
-		schedule = collectors.Daily()
-	}
-	return schedule.Next(l.config.Clock())
-}
+func (l *liveCollector) nextSlot() time.Time { return l.config.Collect.Schedule.Next(l.config.Clock()) }
 
 // start starts collecting if it is configured. The node must have read its log, because otherwise it would repeat
 // scheduled times (slots) whose rates are already in the log.

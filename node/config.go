@@ -107,7 +107,7 @@ type Collect struct {
 	Secrets  string // directory with a file for each secret named by a definition; "" means none
 
 	Archive  string              // directory for fetched documents; "" means none
-	Schedule collectors.Schedule // nil means some minutes after 08:00, 12:00 and 17:00 in Santo Domingo
+	Schedule collectors.Schedule // 0 means some minutes after 08:00, 12:00 and 17:00 in Santo Domingo
 	Pause    time.Duration       // minimum time between two requests to one host; 0 means the default of package fetch
 
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error) // connects to the sites; nil means net.Dialer

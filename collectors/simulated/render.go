@@ -177,45 +177,28 @@ func errorPage(status int, title string) document {
 
 const contentWorkbook = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-// workbook returns an XLSX file with one sheet. Numeric texts become numbers. Excelize's writer is not used, because it
-// finds methods by name, which would make the program 6.5 MB larger.
+// workbook returns an XLSX file with one sheet, from the parts in pages/workbook.txt. Excelize's writer is not used,
+// because it finds methods by name, which would make the program 6.5 MB larger.
 func workbook(sheet, table string) []byte {
-	const (
-		space    = "http://schemas.openxmlformats.org/"
-		main     = space + "spreadsheetml/2006/main"
-		relation = space + "officeDocument/2006/relationships"
-		kind     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
-	)
-	var cells strings.Builder
-	for i, row := range strings.Split(table, "\n") {
-		fmt.Fprintf(&cells, `<row r="%d">`, i+1)
-		for j, cell := range strings.Split(row, "\t") {
-			switch {
-			case cell == "":
-			case jsonNumber.MatchString(cell):
-				fmt.Fprintf(&cells, `<c r="%c%d"><v>%s</v></c>`, 'A'+j, i+1, cell)
-			default:
-				fmt.Fprintf(&cells, `<c r="%c%d" t="inlineStr"><is><t>%s</t></is></c>`, 'A'+j, i+1, html.EscapeString(cell))
+	var rows strings.Builder
+	for line := range strings.SplitSeq(table, "\n") {
+		rows.WriteString("<row>")
+		for cell := range strings.SplitSeq(line, "\t") {
+			form := `<c t="inlineStr"><is><t>%s</t></is></c>`
+			if jsonNumber.MatchString(cell) {
+				form = "<c><v>%s</v></c>"
 			}
+			fmt.Fprintf(&rows, form, html.EscapeString(cell))
 		}
-		cells.WriteString("</row>")
-	}
-	relations := func(kind, target string) string {
-		return `<Relationships xmlns="` + space + `package/2006/relationships"><Relationship Id="rId1" Type="` + relation + "/" + kind + `" Target="` + target + `"/></Relationships>`
+		rows.WriteString("</row>")
 	}
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
-	for _, part := range [][2]string{
-		{"[Content_Types].xml", `<Types xmlns="` + space + `package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>` +
-			`<Override PartName="/xl/workbook.xml" ContentType="` + kind + `sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="` + kind + `worksheet+xml"/></Types>`},
-		{"_rels/.rels", relations("officeDocument", "xl/workbook.xml")},
-		{"xl/_rels/workbook.xml.rels", relations("worksheet", "worksheets/sheet1.xml")},
-		{"xl/workbook.xml", `<workbook xmlns="` + main + `" xmlns:r="` + relation + `"><sheets><sheet name="` + sheet + `" sheetId="1" r:id="rId1"/></sheets></workbook>`},
-		{"xl/worksheets/sheet1.xml", `<worksheet xmlns="` + main + `"><sheetData>` + cells.String() + `</sheetData></worksheet>`},
-	} {
-		w, err := archive.Create(part[0])
+	for part := range strings.SplitSeq(fillPlaceholders(pageFile("workbook.txt"), map[string]string{"sheet": sheet, "rows": rows.String()}), "\n\n") {
+		name, content, _ := strings.Cut(part, "\n")
+		w, err := archive.Create(name)
 		if err == nil {
-			_, err = w.Write([]byte(`<?xml version="1.0" encoding="UTF-8" standalone="yes"?>` + part[1]))
+			_, err = w.Write([]byte(content))
 		}
 		if err != nil {
 			panic("simulated: writing into memory fails: " + err.Error())
