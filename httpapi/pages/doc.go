@@ -50,7 +50,7 @@
 // # Where to start reading
 //
 //	pages.go                         Config and routes
-//	request.go, frame.go             how a request becomes a page
+//	frame.go                         how a request becomes a page
 //	home.go, rates.go, history.go    pages with rates
 //	share.go                         cards, pictures and links for other sites
 //	testdata/golden                  every page; go test -run Golden -update rewrites them

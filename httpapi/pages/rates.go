@@ -106,7 +106,7 @@ func rankingTable(q pageQuery, ranking *engine.Page[*engine.Rate], before closes
 		isBest := rate.Side(q.Operation).Compare(ranking.Items[0].Side(q.Operation)) == 0
 		cell := func(operation engine.Operation) Node {
 			price := Text(sideOrDash(rate.Side(operation)))
-			change := If(q.AmountText == "", l.rowChange(rate.Side(operation), before.of(rate, operation)))
+			change := If(q.AmountText == "", l.change("delta", rate.Side(operation), before.of(rate, operation)))
 			if q.Operation != operation {
 				return Td(Class("number"), price, change)
 			}
