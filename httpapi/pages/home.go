@@ -120,8 +120,8 @@ func (l *Localizer) bestRate(key string, rate *engine.Rate, operation engine.Ope
 		Span(Class("at"), l.institution(rate), l.channel(rate))))
 }
 
-// change returns the difference between a value and the value of an earlier day, and more, or nil if a value is missing.
-// The difference has a sign, and words for screen readers.
+// change returns the difference between a value and that of an earlier day, and more, or nil if a value is missing. The
+// difference has a sign, and words for screen readers.
 func (l *Localizer) change(class string, value, before engine.Decimal, more ...Node) Node {
 	if value.IsNull() || before.IsNull() {
 		return nil
