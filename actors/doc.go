@@ -54,5 +54,5 @@
 // majority of the cluster, a change returns no_majority, and Close abandons a change in progress. If another node adds
 // a currency unknown to this node, this node stops; after a restart it knows the currency.
 //
-// Start with system.go, then currency.go, reader.go and write.go.
+// Start with system.go, then reader.go and write.go.
 package actors

@@ -3,9 +3,12 @@ package actors
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 )
@@ -100,3 +103,113 @@ func TestReaders_KeepABoundedNumberOfRows(t *testing.T) {
 		}
 	}
 }
+
+func everyInstitution() (all []string) {
+	for _, institution := range engine.DefaultCatalogue().Institutions() {
+		all = append(all, institution.ID)
+	}
+	return all
+}
+
+// stuckClock blocks its next reader while stick is set.
+type stuckClock struct {
+	stick   atomic.Bool
+	stuck   chan struct{}
+	release chan struct{}
+}
+
+func (c *stuckClock) read() time.Time {
+	if c.stick.CompareAndSwap(true, false) {
+		c.stuck <- struct{}{}
+		<-c.release
+	}
+	return noon
+}
+
+// F12: however long a currency takes to decide a refresh, readers are answered meanwhile, from what was durable before.
+func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
+	clock := &stuckClock{stuck: make(chan struct{}), release: make(chan struct{})}
+	still := func() time.Duration { return 0 } // so that only the currency reads the clock that sticks
+	s := start(t, Config{Journal: &memoryJournal{}, Clock: clock.read, Monotonic: still})
+	observe(t, s, saying("a", noon, "USD", "57", "60", "popular"))
+	if got := best(t, s); got != "60" {
+		t.Fatalf("best is %s", got)
+	}
+	clock.stick.Store(true) // the clock is read to decide
+	second := observeSeparately(s, saying("a", noon.Add(time.Minute), "USD", "57", "61", "popular"))
+	<-clock.stuck
+	if got := best(t, s); got != "60" {
+		t.Errorf("while 61 is being decided the best is %s", got)
+	}
+	states := mailbox.NewRequest[bool, *commitlog.StateSnapshot](false)
+	clock.release <- struct{}{}
+	second.group.Wait()
+	if got := best(t, s); got != "61" {
+		t.Errorf("after all the best is %s", got)
+	}
+	s.log.Ref.Send(states)
+	snapshot, err := states.Await()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, currency := range snapshot.Currencies {
+		if currency.Currency() == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {
+			t.Errorf("the snapshot has %s", currency.Saved().SourceQuotes[0].Sell)
+		}
+	}
+}
+
+// A panic while applying stops the node: commands and snapshot requests are rejected, and what is served stays what it
+// was.
+func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
+	failures := &atomic.Int64{}
+	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
+	t.Cleanup(s.Close)
+	ignoring, err := s.Spawn("ignoring", &mailbox.Kind{}, ignoringActor{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
+	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
+	owner := &currencyActor{
+		clock: func() time.Time { return noon }, log: &commitlog.Log{Ref: ignoring}, board: newBoard([]*engine.CurrencySnapshot{state.Snapshot()}), state: state,
+		writes: writes{
+			pendingMax: 5, waiting: []*command{waiting},
+			inFlight: &writeBatch{[]*command{flying}, []engine.Decision{{Events: []engine.Event{unknownMessage{}}}}},
+		},
+	}
+	if owner.self, err = s.Spawn("USD", &mailbox.Kind{}, owner); err != nil {
+		t.Fatal(err)
+	}
+	before := owner.board.snapshots.Load()
+	gone := make(chan *engine.Error, 1)
+	snapshot := func() *engine.Error {
+		c := &commitlog.StateSnapshot{Currencies: make([]*engine.CurrencySnapshot, 1), Done: func(c *commitlog.StateSnapshot) { gone <- c.Err.Load() }}
+		c.Pending.Store(1)
+		owner.self.Send(&commitlog.SnapshotRequest{Snapshot: c})
+		return <-gone
+	}
+	owner.self.Send(&commitlog.WriteResult{})
+	ends := []*engine.Error{snapshot(), snapshot()} // also after the node has stopped
+	late := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
+	owner.self.Send(late)
+	for what, m := range map[string]*command{"flying": flying, "waiting": waiting, "later": late} {
+		if _, err := m.Await(); !isCode(err, engine.CodeReadOnly) || strings.Contains(err.Error(), "nearly full") { // it is not full
+			t.Errorf("%s command: %v, want %s", what, err, engine.CodeReadOnly)
+		}
+	}
+	owner.self.Stop()
+	ignoring.Stop()
+	if failures.Load() != 1 || ends[0] == nil || ends[1] == nil || owner.board.snapshots.Load() != before {
+		t.Errorf("%d failures; the snapshots ended with %v; another state is served: %v", failures.Load(), ends, owner.board.snapshots.Load() != before)
+	}
+}
+
+type ignoringActor struct{}
+
+func (ignoringActor) Receive(mailbox.Message)        {}
+func (ignoringActor) FailsNode(mailbox.Message) bool { return false }
+func (ignoringActor) RejectAll(*engine.Error)        {}
+
+// unknownMessage is an event that no rule applies.
+type unknownMessage struct{ engine.Event }
