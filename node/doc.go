@@ -8,19 +8,15 @@
 // their log, management, collectors. The files:
 //
 //	config.go     the configuration and its defaults
-//	open.go       opens the parts of a node in their order
-//	node.go       start, stop, readiness, failure
+//	node.go       opens the parts of a node in their order; start, stop, readiness, failure
 //	server.go     listener and HTTP server
 //	core/         the parts that answer requests: actors, pages, management
-//	tls.go        the certificate of the HTTP server
-//	acme.go       a certificate of an ACME authority, and redirects to HTTPS; acme/ gets it
+//	tls.go        the certificate of the HTTP server, its reload, and one of an ACME authority (acme/ gets it)
 //	mail.go       how login codes are sent; secrets in files
 //	collect.go    collecting: fetching rates from sources, in a cluster by one node at a time
 //	cluster.go    joining and leaving a cluster
-//	health.go     the state of the node for the operator
-//	reload.go     files that may change while a node runs
-//	outcome.go    the last backup and the last reload, for the metrics
-//	reference.go  institutions, currencies, and definitions of sources: how to read their rates
+//	health.go     the state of the node for the operator; the last backup and the last reload
+//	reference.go  institutions, currencies, and definitions of sources: how to read their rates; their secrets
 //	metrics/      metrics for Prometheus
 //
 // Guarantees:

@@ -3,16 +3,21 @@ package node
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node/metrics"
 )
 
 // condition returns the health condition "mail".
@@ -203,4 +208,83 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
 	}
 	return health
+}
+
+// DescribeRun returns a report of a collector in the form of the management API.
+func DescribeRun(report *collectors.Report) admin.SourceRun {
+	run := admin.SourceRun{
+		Source: report.SourceID, DurationMillis: report.Duration.Milliseconds(), HistoryDays: report.HistoryDays, Failure: describeFailure(report.Failure),
+		Pages: []admin.SourcePage{}, Rates: []admin.SourceRate{},
+	}
+	for i := range report.Pages {
+		page := &report.Pages[i]
+		run.Pages = append(run.Pages, admin.SourcePage{Name: page.Name, Digest: page.Digest, Notes: page.Notes, Failure: describeFailure(page.Failure)})
+	}
+	for i := range report.Observations {
+		o, refusal := &report.Observations[i], &report.Refusals[i]
+		rate := admin.SourceRate{
+			InstitutionID: o.InstitutionID, Currency: o.Currency, Channel: o.Key().Channel, Kind: o.Key().Kind, Buy: o.Buy, Sell: o.Sell,
+			Reason: refusal.Reason, Detail: refusal.Detail, EffectiveDate: o.EffectiveDate.String(),
+		}
+		if refusal.QuarantineID != 0 {
+			rate.Quarantined = admin.QuarantineNumber(o.Currency, refusal.QuarantineID)
+		}
+		run.Rates = append(run.Rates, rate)
+	}
+	return run
+}
+
+func describeFailure(f *source.Failure) *admin.SourceFailure {
+	if f == nil {
+		return nil
+	}
+	return &admin.SourceFailure{Kind: string(f.Kind), Page: f.Page, Detail: f.Detail}
+}
+
+// outcome is the result of the operator's last action of one kind.
+type outcome struct {
+	mu      sync.Mutex
+	current metrics.Outcome
+}
+
+func (o *outcome) record(ok bool, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.current.Known, o.current.OK = true, ok
+	if ok {
+		o.current.Success = at
+	}
+}
+
+func (o *outcome) last() metrics.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.current
+}
+
+// lastBackupFile is an empty file in the data directory. Its modification time is the time of the last complete backup,
+// so that the time survives a restart.
+const lastBackupFile = "last-backup"
+
+func (n *Node) readLastBackup() {
+	if info, err := os.Stat(filepath.Join(n.config.Dir, lastBackupFile)); err == nil {
+		n.backups.record(true, info.ModTime())
+	}
+}
+
+// recordBackup records the end of a backup. err is its error.
+func (n *Node) recordBackup(err error) {
+	now := n.config.Clock()
+	n.backups.record(err == nil, now)
+	if err != nil {
+		return
+	}
+	path := filepath.Join(n.config.Dir, lastBackupFile)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // G304: in the data directory
+	if err == nil {
+		err = errors.Join(file.Close(), os.Chtimes(path, now, now))
+	}
+	if err != nil {
+		n.config.Logger.Warn("the time of the backup is lost at the next start", "cause", err.Error())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -27,6 +28,15 @@ const descriptorsReserved = 256
 // Descriptors returns the number of file descriptors needed for conns connections, and the limit of this process.
 func Descriptors(conns int) (needed, limit int) {
 	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
+}
+
+// descriptorsMax returns the process's limit of open files. The Go runtime has already raised it to the hard limit.
+func descriptorsMax() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
 }
 
 // connsMin is the minimum number of connections for a start, unless fewer are configured.

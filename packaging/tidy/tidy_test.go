@@ -37,7 +37,7 @@ func goroutineFiles() map[string]string {
 		"cmd/internal/input/input.go":           "the context of the command: only one that reads stdin may outlive it",
 		"cmd/run.go":                            "none runs on: it gives the second signal its usual effect, then ends",
 		"node/collect.go":                       "collection.stop: waits for the collector",
-		"node/acme.go":                          "redirectServer.stop: the server's accept loop",
+		"node/tls.go":                           "redirectServer.stop: the server's accept loop",
 		"node/server.go":                        "httpServer.stop: the server's accept loop",
 		"node/node.go":                          "Node.Close: waits for what goes on beside the callers",
 		"httpapi/admin/server.go":               "Server.Stop: the server's accept loop",

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/tasard/tasard/collectors/source"
+)
+
+// TestSecret_Files wants one line of a file that only its owner and its group can read, and errors that never quote it.
+func TestSecret_Files(t *testing.T) {
+	const word = "pass word\u00e9="
+	for _, test := range []struct {
+		name, text  string
+		mode        fs.FileMode
+		credentials bool
+		want, why   string
+	}{
+		{name: "plain", text: word, mode: 0o600, want: word},
+		{name: "line break", text: word + "\n", mode: 0o400, want: word},
+		{name: "foreign line break", text: word + "\r\n", mode: 0o600, want: word},
+		{name: "handed over by the service manager", text: word, mode: 0o440, credentials: true, want: word},
+		{name: "group may read, as a mounted secret", text: word, mode: 0o440, want: word},
+		{name: "world may read", text: word, mode: 0o604, why: "other users can read or change this secret (mode 0604); run: chmod 640"},
+		{name: "group may write", text: word, mode: 0o620, why: "mode 0620"},
+		{name: "empty", text: "\n", mode: 0o600, why: "found nothing"},
+		{name: "two lines", text: word + "\n" + word + "\n", mode: 0o600, why: "found several"},
+		{name: "binary", text: word + "\x00", mode: 0o600, why: "control characters"},
+		{name: "pipe", why: "want a regular file"},
+		{name: "long", text: strings.Repeat("x", secretBytesMax+1), mode: 0o600, why: "more than 4096 bytes"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := dir + "/password"
+			if test.name == "pipe" {
+				if err := syscall.Mkfifo(path, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				_, err := ReadSecret(path, "")
+				if err == nil || !strings.Contains(err.Error(), test.why) || checkKeyFile(path, "", "") == nil {
+					t.Error(err)
+				}
+				return
+			}
+			if err := errors.Join(os.WriteFile(path, []byte(test.text), 0o600), os.Chmod(path, test.mode)); err != nil {
+				t.Fatal(err)
+			}
+			credentials := ""
+			if test.credentials {
+				credentials = dir + "/"
+			}
+			secret, err := ReadSecret(path, credentials)
+			if test.why == "" {
+				if err != nil || secret.Reveal() != test.want {
+					t.Errorf("%q, %v", secret.Reveal(), err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), test.why) || !strings.HasPrefix(err.Error(), path) || strings.Contains(err.Error(), word) {
+				t.Errorf("%v, want %q", err, test.why)
+			}
+		})
+	}
+}
+
+const testKey = "tcrd_0123456789abcdef"
+
+func writeSecret(t *testing.T, directory, name, text string, mode os.FileMode) {
+	t.Helper()
+	path := filepath.Join(directory, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSourceSecrets_MissingDisables wants a source without its secret to be off and to say what it lacks, and a file
+// that others can read to be refused.
+func TestSourceSecrets_MissingDisables(t *testing.T) {
+	directory := t.TempDir()
+	writeSecret(t, directory, "tasareal", testKey+"\n", 0o600)
+	writeSecret(t, directory, "popular-client-id", "client-of-popular", 0o600)
+	c := Config{Collect: Collect{Secrets: directory}}
+	secrets, err := c.ReadSourceSecrets(source.DefaultSet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%v %+v %#v", secrets, secrets, secrets); strings.Contains(text, testKey) {
+		t.Errorf("printed as %s", text)
+	}
+	set := secrets.Apply(source.DefaultSet())
+	for id, want := range map[string]string{
+		"tasareal": "", "bhd-site": "", "popular-api": "It needs the secret popular-client-secret", "indexa": "Old: last seen",
+	} {
+		if d, _ := set.Find(id); !strings.HasPrefix(d.Disabled, want) || want == "" && d.Disabled != "" {
+			t.Errorf("%s is disabled: %q, want %q", id, d.Disabled, want)
+		}
+	}
+	writeSecret(t, directory, "indexa", "key-of-indexa", 0o644)
+	if _, err := c.ReadSourceSecrets(source.DefaultSet()); err == nil || !strings.Contains(err.Error(), "chmod 640") || strings.Contains(err.Error(), "key-of") {
+		t.Errorf("a file for all eyes: %v", err)
+	}
+	c.Collect.Secrets = filepath.Join(directory, "tasareal")
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "Collect.Secrets") {
+		t.Errorf("a file as directory: %v", err)
+	}
+}
+
+// TestOwner_RootLeavesNoFiles wants root not to change a directory whose files belong to another user, nor an empty one
+// of another user: the files that it leaves there would keep the user's node from starting. Reading is allowed.
+func TestOwner_RootLeavesNoFiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give files to other users")
+	}
+	const other = 65532
+	empty, foreign, mounted := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(foreign, "mark"), filepath.Join(mounted, "mark")} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{empty, foreign, filepath.Join(foreign, "mark"), mounted} {
+		if err := os.Chown(path, other, other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{empty, foreign} {
+		err := CheckOwner(dir, true)
+		if err == nil || !strings.Contains(err.Error(), "belongs to user 65532") || !strings.Contains(err.Error(), "chown -R root") {
+			t.Errorf("%s: %v", dir, err)
+		}
+		if err := CheckOwner(dir, false); err != nil {
+			t.Errorf("reading: %v", err)
+		}
+	}
+	if err := CheckOwner(mounted, true); err != nil {
+		t.Errorf("a directory of another user with a log of root: %v", err)
+	}
+	if err := CheckOwner(filepath.Join(empty, "new"), true); err != nil {
+		t.Errorf("a new directory: %v", err)
+	}
+}
+
+// TestOwner_StickyDirectory wants a mount for temporary data (mode 1777) to be accepted, unless it has files of
+// others.
+func TestOwner_StickyDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkDir(dir); err != nil {
+		t.Errorf("mode 1777: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkSticky(dir, os.Geteuid()+1); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), "mark")) {
+		t.Errorf("the file of another user: %v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkDir(dir); err == nil || !strings.Contains(err.Error(), "mode 0777") {
+		t.Errorf("mode 0777: %v", err)
+	}
+}
