@@ -111,7 +111,7 @@ func (d *dataAPI) answered(a *requestState, get *conn.PlainGet) (ok bool) {
 		return false
 	}
 	address := a.conn.Peer()
-	if a.conn.Trusted() && get.XForwardedFor != nil {
+	if a.conn.Trusted && get.XForwardedFor != nil {
 		address = d.proxies.ClientAddress(address, [][]byte{get.XForwardedFor})
 	}
 	a.route = found.id

@@ -292,7 +292,7 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	var network net.Error
 	timedOut := errors.As(err, &network) && network.Timeout()
 	if c, ok := ctx.Conn().(*conn.Conn); ok {
-		if timedOut && !c.Used() {
+		if timedOut && !c.Used {
 			_ = c.Close() // so that the response of the library is not sent
 			return
 		}

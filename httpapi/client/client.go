@@ -81,14 +81,10 @@ func New(config Config) (*Client, error) {
 
 // sleep waits in real time. It is the default of Config.Wait.
 func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	<-waiting.Done()
+	return ctx.Err()
 }
 
 // BaseURL returns the URL of the node, without a slash at the end.
@@ -133,7 +129,9 @@ func (c *Client) sendWithRetries(ctx context.Context, q *call) ([]byte, error) {
 			return body, nil
 		}
 		wait, retry := q.retryDelay(err, attempt)
-		if !retry || ctx.Err() != nil || attempt >= c.config.Retries || wait > c.config.WaitMax || endsBefore(ctx, wait) {
+		deadline, limited := ctx.Deadline()
+		retry = retry && attempt < c.config.Retries && wait <= c.config.WaitMax && (!limited || time.Until(deadline) > wait)
+		if !retry || ctx.Err() != nil {
 			if !q.idempotent && errors.Is(err, ErrNoResponse) {
 				err = fmt.Errorf("%w; the request may have been executed: check before you send it again", err)
 			}
@@ -169,12 +167,6 @@ func (q *call) retryDelay(err error, attempt int) (time.Duration, bool) {
 		return limit/2 + rand.N(limit/2+1), q.idempotent
 	}
 	return 0, false
-}
-
-// endsBefore reports whether the context's deadline is before the end of the wait.
-func endsBefore(ctx context.Context, wait time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) <= wait
 }
 
 // ErrNoResponse is wrapped by the error of a request without a response: the client could not connect, or the
@@ -291,7 +283,8 @@ const proxyBodyMax = 200
 
 // readError converts an error response to an Error.
 func readError(response *http.Response, body []byte) *Error {
-	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: parseSeconds(response.Header.Get("Retry-After"))}
+	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 17) // 0 for other text, more than a day at most
+	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: time.Duration(seconds) * time.Second}
 	var parsed errorBody
 	if json.Unmarshal(body, &parsed) == nil && parsed.Error.Code != "" {
 		e.Code, e.Message, e.Details = parsed.Error.Code, parsed.Error.Message, parsed.Error.Details
@@ -307,15 +300,4 @@ func readError(response *http.Response, body []byte) *Error {
 		e.Message = fmt.Sprintf("not an API error, possibly from a proxy: %q", text)
 	}
 	return e
-}
-
-const secondsMax = 100_000 // more than a day, and far from an overflow of time.Duration
-
-// parseSeconds parses a whole number of seconds. It returns 0 for any other text.
-func parseSeconds(text string) time.Duration {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return time.Duration(min(n, secondsMax)) * time.Second
 }

@@ -63,16 +63,16 @@ func readGolden(t testing.TB, file string) golden {
 func responseType(target string) any {
 	method, path, _ := strings.Cut(target, " ")
 	path, _, _ = strings.Cut(path, "?")
-	if id, found := strings.CutPrefix(path, institutionsPath+"/"); found && id != "" {
+	if id, found := strings.CutPrefix(path, "/v1/institutions/"); found && id != "" {
 		return new(body[*InstitutionDetail])
 	}
-	if method == http.MethodPost && path == keysPath {
+	if method == http.MethodPost && path == "/v1/account/keys" {
 		return new(body[*NewKey])
 	}
 	return map[string]any{
-		currenciesPath: new(body[[]Currency]), institutionsPath: new(Page[Institution]), ratesPath: new(Page[Rate]), bestPath: new(Ranking),
-		historyPath: new(Page[HistoryEntry]), convertPath: new(Page[Conversion]), codesPath: new(body[*CodeSent]),
-		sessionsPath: new(body[*Session]), keysPath: new(body[[]Key]), usagePath: new(body[*Usage]),
+		"/v1/currencies": new(body[[]Currency]), "/v1/institutions": new(Page[Institution]), "/v1/rates": new(Page[Rate]), "/v1/rates/best": new(Ranking),
+		"/v1/rates/history": new(Page[HistoryEntry]), "/v1/convert": new(Page[Conversion]), "/v1/account/codes": new(body[*CodeSent]),
+		"/v1/account/sessions": new(body[*Session]), "/v1/account/keys": new(body[[]Key]), "/v1/account/usage": new(body[*Usage]),
 	}[path]
 }
 

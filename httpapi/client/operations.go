@@ -10,20 +10,6 @@ import (
 	"strconv"
 )
 
-// Paths of the operations.
-const (
-	currenciesPath   = "/v1/currencies"
-	institutionsPath = "/v1/institutions"
-	ratesPath        = "/v1/rates"
-	bestPath         = "/v1/rates/best"
-	historyPath      = "/v1/rates/history"
-	convertPath      = "/v1/convert"
-	codesPath        = "/v1/account/codes"
-	sessionsPath     = "/v1/account/sessions"
-	keysPath         = "/v1/account/keys"
-	usagePath        = "/v1/account/usage"
-)
-
 // Filter contains the common parameters of all lists of rates. Parameters that are zero are not sent.
 type Filter struct {
 	Currency    string // three capital letters
@@ -87,42 +73,42 @@ type body[T any] struct {
 
 // Currencies returns all currencies, sorted by code, including those without rates.
 func (c *Client) Currencies(ctx context.Context) ([]Currency, error) {
-	list, err := get[body[[]Currency]](ctx, c, currenciesPath, nil)
+	list, err := get[body[[]Currency]](ctx, c, "/v1/currencies", nil)
 	return list.Data, err
 }
 
 // Institutions returns a page of the active institutions, sorted by id. q may have Currency, Limit and Cursor.
 func (c *Client) Institutions(ctx context.Context, q Filter) (*Page[Institution], error) {
-	return get[*Page[Institution]](ctx, c, institutionsPath, q.values())
+	return get[*Page[Institution]](ctx, c, "/v1/institutions", q.values())
 }
 
 // Institution returns an institution with its rates. If the institution is unknown or inactive, the error has the code
 // CodeInstitutionNotFound.
 func (c *Client) Institution(ctx context.Context, id string) (*InstitutionDetail, error) {
-	detail, err := get[body[*InstitutionDetail]](ctx, c, institutionsPath+"/"+url.PathEscape(id), nil)
+	detail, err := get[body[*InstitutionDetail]](ctx, c, "/v1/institutions/"+url.PathEscape(id), nil)
 	return detail.Data, err
 }
 
 // Rates returns a page of the published rates, sorted by currency and institution. It includes expired and reference
 // rates.
 func (c *Client) Rates(ctx context.Context, q Filter) (*Page[Rate], error) {
-	return get[*Page[Rate]](ctx, c, ratesPath, q.values())
+	return get[*Page[Rate]](ctx, c, "/v1/rates", q.values())
 }
 
 // Best returns a page of the current commercial rates, the best for the customer first.
 func (c *Client) Best(ctx context.Context, q BestQuery) (*Ranking, error) {
-	return get[*Ranking](ctx, c, bestPath, q.values("operation", string(q.Operation)))
+	return get[*Ranking](ctx, c, "/v1/rates/best", q.values("operation", string(q.Operation)))
 }
 
 // History returns a page of daily rates, oldest first.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*Page[HistoryEntry], error) {
-	return get[*Page[HistoryEntry]](ctx, c, historyPath, q.values("from", q.From, "to", q.To))
+	return get[*Page[HistoryEntry]](ctx, c, "/v1/rates/history", q.values("from", q.From, "to", q.To))
 }
 
 // Convert returns a page of conversions, the best for the customer first. Amounts do not include fees: show FeeNotice
 // with them.
 func (c *Client) Convert(ctx context.Context, q ConvertQuery) (*Page[Conversion], error) {
-	return get[*Page[Conversion]](ctx, c, convertPath, q.values("operation", string(q.Operation), "amount", string(q.Amount)))
+	return get[*Page[Conversion]](ctx, c, "/v1/convert", q.values("operation", string(q.Operation), "amount", string(q.Amount)))
 }
 
 // pageLimitMax is the maximum number of items of a page. It is the default of iterators, because each page counts
@@ -168,22 +154,22 @@ func All[T any](f Filter, page func(Filter) (*Page[T], error)) iter.Seq2[T, erro
 // RequestCode asks the node to send a login code to an e-mail address. The request is not retried after a broken
 // connection, because a new code invalidates the previous one.
 func (c *Client) RequestCode(ctx context.Context, email string) (*CodeSent, error) {
-	return send[*CodeSent](ctx, c, &call{method: http.MethodPost, path: codesPath, body: map[string]string{"email": email}})
+	return send[*CodeSent](ctx, c, &call{method: http.MethodPost, path: "/v1/account/codes", body: map[string]string{"email": email}})
 }
 
 // SignIn opens a session with a login code, and creates the account if it is new.
 func (c *Client) SignIn(ctx context.Context, email, code string) (*Session, error) {
-	return send[*Session](ctx, c, &call{method: http.MethodPost, path: sessionsPath, body: map[string]string{"email": email, "code": code}})
+	return send[*Session](ctx, c, &call{method: http.MethodPost, path: "/v1/account/sessions", body: map[string]string{"email": email, "code": code}})
 }
 
 // SignOut ends a session.
 func (c *Client) SignOut(ctx context.Context, session string) error {
-	return c.do(ctx, &call{method: http.MethodDelete, path: sessionsPath, secret: session}, nil)
+	return c.do(ctx, &call{method: http.MethodDelete, path: "/v1/account/sessions", secret: session}, nil)
 }
 
 // Keys lists the keys of an account, including revoked ones.
 func (c *Client) Keys(ctx context.Context, session string) ([]Key, error) {
-	return send[[]Key](ctx, c, &call{method: http.MethodGet, path: keysPath, secret: session, idempotent: true})
+	return send[[]Key](ctx, c, &call{method: http.MethodGet, path: "/v1/account/keys", secret: session, idempotent: true})
 }
 
 // CreateKey creates a key. The name is a label and may be "". If the account already has two active keys, the error has
@@ -193,18 +179,18 @@ func (c *Client) CreateKey(ctx context.Context, session, name string) (*NewKey, 
 	if name != "" {
 		body["name"] = name
 	}
-	return send[*NewKey](ctx, c, &call{method: http.MethodPost, path: keysPath, secret: session, body: body})
+	return send[*NewKey](ctx, c, &call{method: http.MethodPost, path: "/v1/account/keys", secret: session, body: body})
 }
 
 // RevokeKey revokes a key. The node rejects the key from the next request on.
 func (c *Client) RevokeKey(ctx context.Context, session, id string) error {
-	return c.do(ctx, &call{method: http.MethodDelete, path: keysPath + "/" + url.PathEscape(id), secret: session, idempotent: true}, nil)
+	return c.do(ctx, &call{method: http.MethodDelete, path: "/v1/account/keys/" + url.PathEscape(id), secret: session, idempotent: true}, nil)
 }
 
 // Usage returns the state of an account's limits. secret is a session token or an API key of the account; "" means
 // Config.Key. The request does not count against the limits.
 func (c *Client) Usage(ctx context.Context, secret string) (*Usage, error) {
-	return send[*Usage](ctx, c, &call{method: http.MethodGet, path: usagePath, secret: cmp.Or(secret, c.config.Key), idempotent: true})
+	return send[*Usage](ctx, c, &call{method: http.MethodGet, path: "/v1/account/usage", secret: cmp.Or(secret, c.config.Key), idempotent: true})
 }
 
 // send sends a call and returns the field data of the response.

@@ -38,35 +38,32 @@ const (
 	Reference  Kind = "reference"
 )
 
-// DatePrecision is the precision of a rate's date: datetime, day or unknown.
-type DatePrecision string
-
 // Rate is the rate of an institution for a currency in one channel.
 type Rate struct {
-	InstitutionID   string        `json:"institutionId"`
-	Currency        string        `json:"currency"`
-	QuoteCurrency   string        `json:"quoteCurrency"`
-	Buy             *Decimal      `json:"buy"`  // compra, the price that the institution pays; nil = not published
-	Sell            *Decimal      `json:"sell"` // venta, the price that the institution charges; nil = not published
-	Channel         Channel       `json:"channel"`
-	Kind            Kind          `json:"kind"`
-	EffectiveDate   *string       `json:"effectiveDate"`
-	PublishedAt     *time.Time    `json:"publishedAt"`
-	UpstreamSource  *string       `json:"upstreamSource"`
-	ID              string        `json:"id"`
-	InstitutionName string        `json:"institutionName"`
-	InstitutionType string        `json:"institutionType"`
-	Website         string        `json:"website"`
-	SourceID        string        `json:"sourceId"`
-	SourceName      string        `json:"sourceName"`
-	SourceURL       string        `json:"sourceUrl"`
-	CollectedAt     time.Time     `json:"collectedAt"`
-	LastCheckedAt   time.Time     `json:"lastCheckedAt"`
-	ExpiresAt       time.Time     `json:"expiresAt"`
-	Priority        int64         `json:"priority"`
-	Manual          bool          `json:"manual"`
-	Stale           bool          `json:"stale"`
-	DatePrecision   DatePrecision `json:"datePrecision"`
+	InstitutionID   string     `json:"institutionId"`
+	Currency        string     `json:"currency"`
+	QuoteCurrency   string     `json:"quoteCurrency"`
+	Buy             *Decimal   `json:"buy"`  // compra, the price that the institution pays; nil = not published
+	Sell            *Decimal   `json:"sell"` // venta, the price that the institution charges; nil = not published
+	Channel         Channel    `json:"channel"`
+	Kind            Kind       `json:"kind"`
+	EffectiveDate   *string    `json:"effectiveDate"`
+	PublishedAt     *time.Time `json:"publishedAt"`
+	UpstreamSource  *string    `json:"upstreamSource"`
+	ID              string     `json:"id"`
+	InstitutionName string     `json:"institutionName"`
+	InstitutionType string     `json:"institutionType"`
+	Website         string     `json:"website"`
+	SourceID        string     `json:"sourceId"`
+	SourceName      string     `json:"sourceName"`
+	SourceURL       string     `json:"sourceUrl"`
+	CollectedAt     time.Time  `json:"collectedAt"`
+	LastCheckedAt   time.Time  `json:"lastCheckedAt"`
+	ExpiresAt       time.Time  `json:"expiresAt"`
+	Priority        int64      `json:"priority"`
+	Manual          bool       `json:"manual"`
+	Stale           bool       `json:"stale"`
+	DatePrecision   string     `json:"datePrecision"` // of the dates: datetime, day or unknown
 }
 
 // Side returns r.Sell for Buy, and r.Buy for Sell. The result is nil if that side is not published.
@@ -112,15 +109,15 @@ type InstitutionDetail struct {
 
 // HistoryEntry is the last rate of a day.
 type HistoryEntry struct {
-	Date          string        `json:"date"` // YYYY-MM-DD, in Santo Domingo
-	InstitutionID string        `json:"institutionId"`
-	Currency      string        `json:"currency"`
-	Channel       Channel       `json:"channel"`
-	Kind          Kind          `json:"kind"`
-	Buy           *Decimal      `json:"buy"`
-	Sell          *Decimal      `json:"sell"`
-	SourceID      string        `json:"sourceId"`
-	DatePrecision DatePrecision `json:"datePrecision"`
+	Date          string   `json:"date"` // YYYY-MM-DD, in Santo Domingo
+	InstitutionID string   `json:"institutionId"`
+	Currency      string   `json:"currency"`
+	Channel       Channel  `json:"channel"`
+	Kind          Kind     `json:"kind"`
+	Buy           *Decimal `json:"buy"`
+	Sell          *Decimal `json:"sell"`
+	SourceID      string   `json:"sourceId"`
+	DatePrecision string   `json:"datePrecision"`
 }
 
 // Conversion is an amount converted at one rate.

@@ -37,12 +37,15 @@ type Conn struct {
 	net.Conn
 	// User is for the server: Express passes the state of a request that it did not answer to the handler.
 	User any
+	// Trusted means that the peer is a trusted proxy (Config.ExemptClients).
+	Trusted bool
+	// Used means that a byte has been received. Browsers open connections that they may never use.
+	Used bool
 
 	listener  *Listener
 	tcp       *net.TCPConn // nil if the connection is not TCP
 	peer      netip.Addr
 	clientKey netip.Addr  // result of clientLimit.keyOf
-	trusted   bool        // Config.ExemptClients is true for the peer
 	released  atomic.Bool // release was called; at a shutdown fasthttp closes idle connections twice
 	lingers   atomic.Bool // LingerOnClose was called
 	state     atomic.Uint32
@@ -54,7 +57,6 @@ type Conn struct {
 	readerBytes   int           // size of fasthttp's read buffer: the length of the first Read's argument
 	awaitsRequest bool          // the next byte begins a request
 	gotOneHead    bool          // the last Read filled fasthttp's empty buffer with exactly one head
-	used          bool          // a byte has been received
 	deadlinesSet  time.Duration // last time that Extend set the deadlines
 	pieces        [2][]byte     // arguments of WriteBoth
 	unwritten     net.Buffers   // unwritten part of pieces
@@ -74,12 +76,6 @@ func PeerOf(addr net.Addr) netip.Addr {
 	ip, _ := netip.AddrFromSlice(tcp.IP)
 	return ip.Unmap()
 }
-
-// Trusted reports whether the peer is a trusted proxy (Config.ExemptClients).
-func (c *Conn) Trusted() bool { return c.trusted }
-
-// Used reports whether any byte was received. Browsers open connections that they may never use.
-func (c *Conn) Used() bool { return c.used }
 
 // Now returns the time since the listener's start. A call is twice as fast as time.Now.
 func (c *Conn) Now() time.Duration { return c.listener.now() }
@@ -127,23 +123,24 @@ func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
 	if mayBeIdle && !c.idle.end() {
 		return 0, net.ErrClosed
 	}
-	c.used = c.used || n > 0
+	c.Used = c.Used || n > 0
 	if err != nil {
-		c.noteReadError(err)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// fasthttp formats the error. Formatting the addresses of a net.OpError would double the goroutine's stack.
-		err = os.ErrDeadlineExceeded
+		err = c.readError(err)
 	}
 	return n, err
 }
 
-// noteReadError turns off encryption for a client that does not speak TLS, so that it can read the error response.
-func (c *Conn) noteReadError(err error) {
+// readError returns the error of Read for an error of the network.
+func (c *Conn) readError(err error) error {
 	var header tls.RecordHeaderError
 	if errors.As(err, &header) && header.Conn != nil {
-		c.Conn = header.Conn
+		c.Conn = header.Conn // the client does not speak TLS: without encryption it can read the error response
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// fasthttp formats the error. Formatting the addresses of a net.OpError would double the goroutine's stack.
+		return os.ErrDeadlineExceeded
+	}
+	return err
 }
 
 // answerExpress calls Express with new bytes. It moves the bytes that Express did not use to the beginning of read, and

@@ -33,16 +33,6 @@ const (
 // not read responses could grow to megabytes.
 const sendBufferBytes = 128 << 10
 
-// limitSendBuffers sets the send buffer of a listener. Its connections inherit it, which saves each a system call.
-func limitSendBuffers(ln *net.TCPListener) {
-	raw, err := ln.SyscallConn()
-	if err == nil { // otherwise the listener is closed
-		_ = raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBufferBytes)
-		})
-	}
-}
-
 // roomPause is the time between two searches for an idle connection.
 const roomPause = 10 * time.Millisecond
 
@@ -69,8 +59,6 @@ type Config struct {
 	// Log gets at most two lines a minute: one about errors of Accept, one about clients at MaxConnsPerClient. It may
 	// be nil.
 	Log *slog.Logger
-	// After replaces time.After in tests. It may be nil.
-	After func(time.Duration) <-chan time.Time
 	// Counts is updated by the Listener. It may be nil.
 	Counts *Counts
 	// OnShortage is called each time that Accept fails for lack of file descriptors or memory. It must not block. It
@@ -99,14 +87,15 @@ func Listen(ln net.Listener, c Config) *Listener {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.After == nil {
-		c.After = func(d time.Duration) <-chan time.Time { return time.NewTimer(d).C }
-	}
 	if c.Counts == nil {
 		c.Counts = new(Counts)
 	}
-	if tcp, ok := ln.(*net.TCPListener); ok {
-		limitSendBuffers(tcp)
+	if tcp, ok := ln.(*net.TCPListener); ok { // its connections inherit the size, which saves each a system call
+		if raw, err := tcp.SyscallConn(); err == nil { // otherwise the listener is closed
+			_ = raw.Control(func(fd uintptr) {
+				_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBufferBytes)
+			})
+		}
 	}
 	return &Listener{
 		Listener: ln, config: c, began: time.Now(), //nolint:forbidigo // deadlines are in real time
@@ -156,7 +145,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 
 // acquirePermit acquires a permit. At the cap it closes an idle connection, or waits.
 func (l *Listener) acquirePermit() error {
-	for !l.tryAcquire() {
+	for {
+		select {
+		case l.permits <- struct{}{}:
+			return nil
+		default:
+		}
 		if c := l.idle.evict(int64(l.now())); c != nil {
 			l.config.Counts.IdleClosed.Add(1)
 			c.abort() // Conn.Read returns an error to the goroutine that serves c
@@ -167,18 +161,8 @@ func (l *Listener) acquirePermit() error {
 			return net.ErrClosed
 		case l.permits <- struct{}{}:
 			return nil
-		case <-l.config.After(roomPause):
+		case <-time.NewTimer(roomPause).C:
 		}
-	}
-	return nil
-}
-
-func (l *Listener) tryAcquire() bool {
-	select {
-	case l.permits <- struct{}{}:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -188,7 +172,7 @@ func (l *Listener) admit(conn net.Conn) *Conn {
 	peer := PeerOf(conn.RemoteAddr())
 	c := &Conn{Conn: conn, listener: l, peer: peer, clientKey: l.clientLimit.keyOf(peer), awaitsRequest: true}
 	c.idle.last = int64(c.Now())
-	c.trusted = l.config.ExemptClients != nil && l.config.ExemptClients(peer)
+	c.Trusted = l.config.ExemptClients != nil && l.config.ExemptClients(peer)
 	c.tcp, _ = conn.(*net.TCPConn)
 	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.clientKey) {
 		l.config.Counts.OverClientLimit.Add(1)
@@ -232,7 +216,7 @@ func (l *Listener) acceptRetrying() (net.Conn, error) {
 		select {
 		case <-l.closed:
 			return nil, net.ErrClosed
-		case <-l.config.After(pause):
+		case <-time.NewTimer(pause).C:
 		}
 		if short {
 			pause = min(2*pause, acceptPauseMax)

@@ -22,14 +22,14 @@ type scriptedListener struct {
 	net.Listener
 	mu     sync.Mutex
 	script []error
-	calls  int
+	calls  []time.Time
 	closed bool
 }
 
 func (l *scriptedListener) Accept() (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls++
+	l.calls = append(l.calls, time.Now()) //nolint:forbidigo // the time of a bubble
 	if l.closed {
 		return nil, net.ErrClosed
 	}
@@ -50,17 +50,18 @@ func (l *scriptedListener) Close() error {
 	return nil
 }
 
-type recordedPauses struct{ list []time.Duration }
-
-func (p *recordedPauses) after(d time.Duration) <-chan time.Time {
-	p.list = append(p.list, d)
-	over := make(chan time.Time)
-	close(over)
-	return over
+// pauses returns the times between calls of Accept.
+func (l *scriptedListener) pauses() (all []time.Duration) {
+	for i := 1; i < len(l.calls); i++ {
+		all = append(all, l.calls[i].Sub(l.calls[i-1]))
+	}
+	return all
 }
 
 // TestO4_AcceptRetries: temporary errors are retried, others returned. Control: the bare listener fails.
-func TestO4_AcceptRetries(t *testing.T) {
+func TestO4_AcceptRetries(t *testing.T) { synctest.Test(t, testAcceptRetries) }
+
+func testAcceptRetries(t *testing.T) {
 	const ms = time.Millisecond
 	doubling := []time.Duration{5 * ms, 10 * ms, 20 * ms, 40 * ms, 80 * ms, 160 * ms, 320 * ms, 640 * ms, time.Second, time.Second}
 	same := slices.Repeat([]time.Duration{5 * ms}, len(doubling))
@@ -71,26 +72,26 @@ func TestO4_AcceptRetries(t *testing.T) {
 		if _, err := (&scriptedListener{script: []error{want}}).Accept(); !errors.Is(err, want) {
 			t.Fatalf("control: the bare listener gives %v", err)
 		}
-		var p recordedPauses
 		var text bytes.Buffer
-		must(Listen(&scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}, Config{MaxConns: 100, Log: logTo(&text), After: p.after}).Accept())
-		if !slices.Equal(p.list, wanted) {
-			t.Errorf("%v: pauses %v, want %v", want, p.list, wanted)
+		below := &scriptedListener{script: slices.Repeat([]error{want}, len(doubling))}
+		must(Listen(below, Config{MaxConns: 100, Log: logTo(&text)}).Accept())
+		if got := below.pauses(); !slices.Equal(got, wanted) {
+			t.Errorf("%v: pauses %v, want %v", want, got, wanted)
 		}
 		if lines := strings.Count(text.String(), "\n"); lines != 1 || !strings.Contains(text.String(), want.Error()) {
 			t.Errorf("%d lines, want 1 that names the error:\n%s", lines, text.String())
 		}
 	}
 	for _, want := range []error{syscall.EBADF, syscall.EINVAL, net.ErrClosed, io.EOF} {
-		var p recordedPauses
-		ln := Listen(&scriptedListener{script: slices.Repeat([]error{want}, 3)}, Config{MaxConns: 1, After: p.after})
+		below := &scriptedListener{script: slices.Repeat([]error{want}, 3)}
+		ln := Listen(below, Config{MaxConns: 1})
 		for range 3 {
 			if _, err := ln.Accept(); !errors.Is(err, want) {
 				t.Errorf("got %v, want %v", err, want)
 			}
 		}
-		if _, err := ln.Accept(); err != nil || len(p.list) != 0 {
-			t.Errorf("after three times %v: %v, %d pauses", want, err, len(p.list))
+		if _, err := ln.Accept(); err != nil || slices.Max(below.pauses()) > 0 {
+			t.Errorf("after three times %v: %v, pauses %v", want, err, below.pauses())
 		}
 	}
 }
@@ -112,7 +113,7 @@ func TestO4_OneLineAMinute(t *testing.T) {
 func TestO4_CloseEndsAccept(t *testing.T) {
 	for name, script := range map[string][]error{"in a pause": {syscall.EMFILE}, "at the cap": nil} {
 		synctest.Test(t, func(t *testing.T) {
-			ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1, After: func(time.Duration) <-chan time.Time { return nil }})
+			ln := Listen(&scriptedListener{script: script}, Config{MaxConns: 1})
 			if script == nil {
 				must(ln.Accept())
 			}
@@ -142,7 +143,7 @@ func TestO4_CloseEndsAccept(t *testing.T) {
 func TestO1_CapHoldsAcceptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		below := &scriptedListener{}
-		ln := Listen(below, Config{MaxConns: 2, After: func(time.Duration) <-chan time.Time { return nil }})
+		ln := Listen(below, Config{MaxConns: 2})
 		accepted := make(chan net.Conn, 10)
 		go func() {
 			for {
@@ -159,8 +160,8 @@ func TestO1_CapHoldsAcceptBack(t *testing.T) {
 			synctest.Wait()
 			below.mu.Lock()
 			defer below.mu.Unlock()
-			if below.calls != calls {
-				t.Fatalf("%d connections taken, want %d", below.calls, calls)
+			if len(below.calls) != calls {
+				t.Fatalf("%d connections taken, want %d", len(below.calls), calls)
 			}
 		}
 		expect(3)

@@ -202,9 +202,9 @@ func (l *lines) Close() error { return nil }
 
 // drain waits until all requests are answered, drainTimeout has passed or ctx ends.
 func (l *lines) drain() {
-	timer := time.NewTimer(drainTimeout)
-	defer timer.Stop()
-	for {
+	ctx, cancel := context.WithTimeout(l.ctx, drainTimeout)
+	defer cancel()
+	for ctx.Err() == nil {
 		l.mu.Lock()
 		open := l.open
 		l.mu.Unlock()
@@ -213,10 +213,7 @@ func (l *lines) drain() {
 		}
 		select {
 		case <-l.answered:
-		case <-l.ctx.Done():
-			return
-		case <-timer.C:
-			return
+		case <-ctx.Done():
 		}
 	}
 }
