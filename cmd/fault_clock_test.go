@@ -120,7 +120,7 @@ func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 // TestFaultsQ4_ControlSteps plants a node that charges an earlier day after its clock was set back.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
-	charges := plant{"engine/account/admission.go", "return max(day, a.days.newest())", "return day"}
+	charges := plant{"engine/account/quota.go", "return max(day, a.days.newest())", "return day"}
 	_, err := stepRunning(t, buildWith(t, "skewed-back", append(skewedTime(t), charges)...), 25*time.Hour)
 	if err == nil {
 		t.Error("a planted bug was not found")

@@ -325,7 +325,7 @@ func TestFaultsCluster_Control(t *testing.T) {
 	g := newClusterTest(t, buildWith(t, "deaf-to-leases",
 		plant{"actors/internal/commitlog/follower.go", "*shard = append(*shard, e)",
 			"if lease, is := e.(*account.Leased); !is || lease.Node == f.log.Shared.Node() { *shard = append(*shard, e) }"},
-		plant{"engine/account/cluster_leases.go", "others > 0 {\n\t\tgrant.Count", "others > 1<<40 {\n\t\tgrant.Count"}), nil)
+		plant{"engine/account/lease.go", "others > 0 {\n\t\tgrant.Count", "others > 1<<40 {\n\t\tgrant.Count"}), nil)
 	g.stopLoad()
 	for round := range g.checker.accounts {
 		g.raceKeys(round)

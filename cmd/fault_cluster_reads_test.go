@@ -216,7 +216,7 @@ func TestFaultsCluster_Busy(t *testing.T) {
 
 // TestFaultsCluster_BusyControl plants a bug that TestFaultsCluster_Busy must find: a request hardly waits for a lease.
 func TestFaultsCluster_BusyControl(t *testing.T) {
-	impatient := buildWith(t, "impatient", plant{"actors/internal/accounts/config.go", "const leaseWaitMax = time.Second", "const leaseWaitMax = time.Microsecond"})
+	impatient := buildWith(t, "impatient", plant{"actors/internal/accounts/accounts.go", "const leaseWaitMax = time.Second", "const leaseWaitMax = time.Microsecond"})
 	if g := busyReads(t, impatient); len(g.used.failed)+len(g.waking.failed) == 0 {
 		t.Error("requests that do not wait for a lease are not found out")
 	}

@@ -337,9 +337,9 @@ func TestFaultsW1_Control(t *testing.T) {
 		bugs []plant
 	}{
 		{"answers before it writes", lostWrite, []plant{
-			{"actors/internal/commitlog/worker.go", "package commitlog\n", "package commitlog\n\nimport planted \"time\"\n"},
-			{"actors/internal/commitlog/worker.go", "l.Ref.Send(&appendResult{last: last, err: err})", "_ = last"},
-			{"actors/internal/commitlog/worker.go", "last, err := l.Journal.Append(expected, records)",
+			{"actors/internal/commitlog/log.go", "package commitlog\n", "package commitlog\n\nimport planted \"time\"\n"},
+			{"actors/internal/commitlog/log.go", "l.Ref.Send(&appendResult{last: last, err: err})", "_ = last"},
+			{"actors/internal/commitlog/log.go", "last, err := l.Journal.Append(expected, records)",
 				"l.Ref.Send(&appendResult{last: expected + uint64(len(records))}); planted.Sleep(5 * planted.Millisecond)\n" +
 					"last, err := l.Journal.Append(expected, records)"},
 		}},

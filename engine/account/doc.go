@@ -36,22 +36,21 @@
 //
 // The first lease of a day needs no event of the account if there is a DayGranted event of its shard (grants.go).
 //
-// After a crash the newest lease counts as spent. In a cluster every node has its own leases (cluster_leases.go): it
+// After a crash the newest lease counts as spent. In a cluster every node has its own leases (lease.go): it
 // asks the leader, which calls Grant, and Apply applies the events of all nodes.
 //
 // # Secrets
 //
 // Keys, session tokens and login codes are never stored, only hashes of them. A Secret prints as [redacted].
 //
-//	service.go                                   the interfaces
-//	account.go, state.go                         accounts
-//	admission.go, quota.go, counters.go          admission of requests, and the quota windows
-//	lease.go, grants.go                          leases, grants of days
-//	token_lease.go, cluster_leases.go            leases in a cluster
-//	registry.go, registry_*.go                   logins
-//	anonymous.go, login_clients.go               limits by client address
-//	email.go, secret.go                          e-mail addresses and secrets
-//	key_policy.go                                when keys are required
+//	service.go         the interfaces, and when keys are required
+//	account.go         accounts
+//	quota.go           admission of requests, and the quota windows
+//	lease.go           leases, also in a cluster
+//	grants.go          grants of days
+//	registry.go        logins; registry_state.go has its snapshots and what differs in a cluster
+//	clients.go         limits by client address
+//	secret.go          e-mail addresses and secrets
 //
 // The tests are named after numbered rules, which docs/decisions.md lists.
 package account

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -286,4 +287,180 @@ func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
 		d.counts = slices.Delete(d.counts, 0, 1)
 	}
 	return d.find(day)
+}
+
+// QuotaPolicy is a node's settings for quotas. A lease is a reserved part of an account's daily quota.
+type QuotaPolicy struct {
+	DefaultQuota Quota      // quota of accounts without their own quota
+	LeaseSize    int        // number of requests of a lease; 1 = every request is written to the log before its response
+	Grants       *DayGrants // grants of days for the account; nil = none
+}
+
+func (a *Account) quota(policy QuotaPolicy) Quota {
+	var quota Quota
+	if a.special != nil {
+		quota = a.special.quota
+	}
+	if quota.Day == 0 {
+		quota.Day = policy.DefaultQuota.Day
+	}
+	if quota.Minute == 0 {
+		quota.Minute = policy.DefaultQuota.Minute
+	}
+	return quota
+}
+
+// Admit admits and charges one request with an API key, or denies it. If needsLease is true, it has done neither: call
+// Admit again with a new clock reading when a new lease is in the log. Refund reverts the charge of a request.
+func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (result QuotaResult, needsLease bool) {
+	key, denied := a.authenticate(digest)
+	if denied != "" {
+		return QuotaResult{DenyCode: denied}, false
+	}
+	result = a.Usage(now, policy)
+	if !result.Admitted {
+		return result, false
+	}
+	today := a.today(now)
+	a.takeGrant(today, policy)
+	count := a.days.find(today)
+	if count == nil || a.spendable(*count, now) <= 0 || count.granted > 0 && !policy.Grants.isNewest(a.id, today) {
+		return QuotaResult{}, true
+	}
+	key.used = instantOf(now.Wall)
+	count.spent++
+	if a.node != 0 {
+		t := a.tokens()
+		t.tokens--
+		t.rate.spent++
+	}
+	a.minute.add(now)
+	result.charge()
+	return result, false
+}
+
+// Authenticate returns the code that denies a key, or "" for a valid key.
+func (a *Account) Authenticate(digest Digest) engine.Code {
+	_, denied := a.authenticate(digest)
+	return denied
+}
+
+// authenticate returns the active key with a digest, or the code that denies it.
+func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
+	switch key := a.keys.byDigest(digest); {
+	case key == nil:
+		return nil, engine.CodeInvalidKey
+	case !key.active():
+		return nil, engine.CodeRevokedKey
+	case a.suspended():
+		return nil, engine.CodeAccountSuspended
+	default:
+		return key, ""
+	}
+}
+
+// today returns the day to charge: the current day or, after the clock was set back, the latest day with leased
+// requests. So no request gets the quota of a day that has ended. Outside the years 1 to 9999 it returns the zero Date.
+func (a *Account) today(now ClockReading) engine.Date {
+	if day := now.today(); day != 0 {
+		return max(day, a.days.newest())
+	}
+	return 0
+}
+
+// WithDay returns the clock reading with Day set to the charged day, for Refund.
+func (a *Account) WithDay(now ClockReading) ClockReading {
+	now.Day = a.today(now)
+	return now
+}
+
+// Usage returns both quota windows (day and minute) without charging a request. Admitted tells whether one more request
+// would be admitted. In a cluster the leases of other nodes count as used.
+func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
+	a.minute.expire(now)
+	limits, today := a.quota(policy), a.today(now)
+	a.chargeEarlierGrant(today, policy)
+	remaining := max(0, limits.Day-a.days.get(today).charged())
+	if a.closedDay(today, policy) {
+		remaining = 0
+	}
+	return quotaResultOf(Window{limits.Day, remaining, endOf(today)}, a.clusterMinute(limits.Minute, now), now.Wall)
+}
+
+// Shrink frees the memory of the minute window if the account had no requests in the last minute.
+func (a *Account) Shrink(now ClockReading) { a.minute.shrink(now) }
+
+// DayCounter counts the events of the latest day seen. If the clock is set back, later events still count for that day.
+type DayCounter struct {
+	Day   engine.Date
+	Count int32
+}
+
+func (c DayCounter) on(day engine.Date) int {
+	if day > c.Day {
+		return 0
+	}
+	return int(c.Count)
+}
+
+func (c *DayCounter) add(day engine.Date) {
+	if day > c.Day {
+		*c = DayCounter{Day: day}
+	}
+	c.Count++
+}
+
+// counterMinutes is one more than an hour's minutes, because the current minute is incomplete.
+const counterMinutes = 61
+
+// HourCounter counts the events of the last hour by minutes of monotonic time (ClockReading.Monotonic). Minute i is in
+// Counts[i % 61].
+type HourCounter struct {
+	Counts [counterMinutes]uint16
+	Newest int64 // newest counted minute
+}
+
+func monotonicMinute(now time.Duration) int64 { return int64(max(0, now) / time.Minute) }
+
+func (c *HourCounter) slot(minute int64) *uint16 { return &c.Counts[minute%counterMinutes] }
+
+func (c *HourCounter) add(now time.Duration) {
+	minute := monotonicMinute(now)
+	if minute-c.Newest >= counterMinutes {
+		*c = HourCounter{Newest: minute}
+	}
+	for c.Newest < minute {
+		c.Newest++
+		*c.slot(c.Newest) = 0
+	}
+	if slot := c.slot(c.Newest); *slot < math.MaxUint16 {
+		*slot++
+	}
+}
+
+// oldest returns the first minute that total includes.
+func (c *HourCounter) oldest(now time.Duration) int64 {
+	return max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1)
+}
+
+func (c *HourCounter) total(now time.Duration) int {
+	sum := 0
+	for minute := c.oldest(now); minute <= c.Newest; minute++ {
+		sum += int(*c.slot(minute))
+	}
+	return sum
+}
+
+// wait returns the time until the total falls below limit, or zero if it is below limit now.
+func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
+	sum := c.total(now)
+	if sum < limit {
+		return 0
+	}
+	for minute := c.oldest(now); minute <= c.Newest; minute++ {
+		if sum -= int(*c.slot(minute)); sum < limit {
+			return time.Duration(minute+counterMinutes)*time.Minute - now
+		}
+	}
+	return time.Minute // limit is zero
 }

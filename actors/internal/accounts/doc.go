@@ -28,7 +28,7 @@
 //
 // In a cluster the leader decides. On another node the shard sends leases to the leader, many in one call. The leader
 // writes a lease unless the account has an event that the other node had not applied, and all nodes get the lease with
-// the log (leader.go).
+// the log (shard.go).
 //
 // All messages to an account except admissions go through its shard, in order. A snapshot therefore contains the events
 // of all accounts up to the same record of the log. It contains both a new account and its first session, or neither.

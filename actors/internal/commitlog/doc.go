@@ -29,7 +29,7 @@
 // # Several nodes
 //
 // With a SharedJournal the follower delivers the records of the cluster, including this node's own, in one order. Only
-// the node that leads writes; others' writes are rejected with ErrNotLeader. replication.go describes this.
+// the node that leads writes; others' writes are rejected with ErrNotLeader. follower.go describes this.
 //
 // Start with log.go, then journal.go and actor.go.
 package commitlog

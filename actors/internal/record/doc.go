@@ -30,7 +30,7 @@
 //	instant     two fields: seconds since 0001-01-01T00:00:00Z, and nanoseconds; both missing for the zero time.Time
 //	date        number of days, 1 is 0001-01-01; 0 means no date
 //	decimal     the source's text, unchanged; the empty text means null
-//	enum        the index of the value in a list that never changes (values.go)
+//	enum        the index of the value in a list that never changes (codec.go)
 //
 // Logs of all earlier versions must stay readable. Therefore never change the number or the meaning of a field, and
 // never reuse a number. Each new field or event needs an encoded example in testdata.
@@ -44,5 +44,5 @@
 // protobuf library protowire reads and writes numbers and tags. Reading ends at the first error, which names the number
 // and the position of the field. Texts need not be valid UTF-8, because a source's text may be cut inside a character.
 //
-// Start with record.go. codec.go has the wire format, values.go the types of fields.
+// Start with record.go. codec.go has the wire format and the types of fields.
 package record
