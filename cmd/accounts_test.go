@@ -86,7 +86,7 @@ func wrong(code string) string {
 }
 
 // wantMinute wants the headers of an answer to describe the minute, of which so many requests are left.
-func wantMinute(t *testing.T, got reply, left int) {
+func wantMinute(t *testing.T, got answer, left int) {
 	t.Helper()
 	if got.left(t, "minute") != left || got.number(t, "X-RateLimit-Reset") == 0 {
 		t.Errorf("want %d left, got %v", left, got.header)

@@ -1,15 +1,122 @@
 package cmd
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
+
+const requestTimeout = 10 * time.Second
+
+// httpClient is a client of a node with its own connections, for concurrent use.
+type httpClient struct {
+	transport *http.Transport
+	client    http.Client
+	from      string // of the X-Forwarded-For header, "" = none
+}
+
+// newHTTPClient makes a client with a source address such as 127.0.0.7; "" is the default.
+func newHTTPClient(from string) *httpClient {
+	dialer := net.Dialer{Timeout: requestTimeout}
+	if from != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
+	}
+	return httpClientOver(dialer.DialContext)
+}
+
+// newAdminClient makes a client of a management socket, with a new connection for each request, as the admin command
+// has.
+func newAdminClient(socket string) *httpClient {
+	admin := httpClientTo("unix", socket)
+	admin.transport.DisableKeepAlives = true
+	return admin
+}
+
+// httpClientTo makes a client that connects to one address for every host.
+func httpClientTo(network, address string) *httpClient {
+	return httpClientOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	})
+}
+
+func httpClientOver(dial func(ctx context.Context, network, address string) (net.Conn, error)) *httpClient {
+	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
+	return &httpClient{transport: transport, client: http.Client{
+		Transport: transport, Timeout: requestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes idle connections.
+func (c *httpClient) close() { c.transport.CloseIdleConnections() }
+
+// answer is the answer of a node.
+type answer struct {
+	status int
+	code   string // error.code, "" for a good answer
+	header http.Header
+	body   string
+	sent   *atomic.Int32 // how often the request was sent: see do
+}
+
+// good reports an acknowledgement.
+func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
+
+// do sends one request. key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an
+// error the complete answer has arrived; with an error the request may have been executed or not, but see unsent.
+// Danger: the library repeats a GET if a reused connection fails; sent counts all attempts.
+func (c *httpClient) do(method, url, key string, value any) (answer, error) {
+	got := answer{sent: &atomic.Int32{}}
+	var body io.Reader
+	if value != nil {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return got, err
+		}
+		body = bytes.NewReader(text)
+	}
+	trace := httptrace.ClientTrace{WroteHeaders: func() { got.sent.Add(1) }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.Background(), &trace), method, url, body)
+	if err != nil {
+		return got, err
+	}
+	if value != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	if c.from != "" {
+		request.Header.Set("X-Forwarded-For", c.from)
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return got, err
+	}
+	defer response.Body.Close()
+	got.status, got.header = response.StatusCode, response.Header
+	text, err := io.ReadAll(response.Body)
+	if got.body = string(text); err != nil || got.status < 400 {
+		return got, err
+	}
+	var refusal struct{ Error struct{ Code string } }
+	if err := json.Unmarshal(text, &refusal); err != nil && method != http.MethodHead && strings.Contains(url, "/v1/") {
+		return got, fmt.Errorf("%s %s: status %d without an error object: %q", method, url, got.status, text)
+	}
+	got.code = refusal.Error.Code
+	return got, nil
+}
 
 // caller sends requests to a node, with or without a key.
 type caller struct {
@@ -19,13 +126,6 @@ type caller struct {
 	from  string // of the X-Forwarded-For header, "" = none
 }
 
-// reply is an answer.
-type reply struct {
-	status int
-	header http.Header
-	body   string
-}
-
 // with is the same caller with another token.
 func (c caller) with(token string) caller {
 	c.token = token
@@ -33,7 +133,7 @@ func (c caller) with(token string) caller {
 }
 
 // Send is one request on a connection of its own; a body is JSON.
-func (c caller) send(method, path, body string) reply {
+func (c caller) send(method, path, body string) answer {
 	c.t.Helper()
 	got, err := c.try(method, path, body)
 	if err != nil {
@@ -43,78 +143,55 @@ func (c caller) send(method, path, body string) reply {
 }
 
 // try is send for a node that may be gone.
-func (c caller) try(method, path, body string) (reply, error) {
-	req, err := http.NewRequestWithContext(c.t.Context(), method, c.node.URL+path, strings.NewReader(body))
-	if err != nil {
-		return reply{}, err
-	}
+func (c caller) try(method, path, body string) (answer, error) {
+	client := newHTTPClient("")
+	defer client.close()
+	client.from, client.client.Timeout = c.from, patience
+	var value any
 	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
+		value = json.RawMessage(body)
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	if c.from != "" {
-		req.Header.Set("X-Forwarded-For", c.from)
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	res, err := client.Do(req)
-	if err != nil {
-		return reply{}, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	return reply{res.StatusCode, res.Header, string(text)}, err
+	return client.do(method, c.node.URL+path, c.token, value)
 }
 
 // must is send for an answer with a certain status, and for errors a certain code.
-func (c caller) must(method, path, body string, status int, code string) reply {
+func (c caller) must(method, path, body string, status int, code string) answer {
 	c.t.Helper()
 	got := c.send(method, path, body)
-	if got.status != status || code != "" && got.code() != code {
+	if got.status != status || code != "" && got.code != code {
 		c.t.Fatalf("%s %s: status %d, want %d %s\n%s", method, path, got.status, status, code, got.body)
 	}
 	return got
 }
 
-// code is error.code of an answer.
-func (r reply) code() string {
-	var refusal struct{ Error struct{ Code string } }
-	if err := json.Unmarshal([]byte(r.body), &refusal); err != nil {
-		return ""
-	}
-	return refusal.Error.Code
-}
-
 // field is a text of the answer's data.
-func (r reply) field(t *testing.T, name string) string {
+func (a answer) field(t *testing.T, name string) string {
 	t.Helper()
-	answer := asJSON[struct{ Data map[string]any }](t, r.body)
-	text, found := answer.Data[name].(string)
-	if !found {
-		t.Fatalf("no %s in %s", name, r.body)
+	text, isText := asJSON[struct{ Data map[string]any }](t, a.body).Data[name].(string)
+	if !isText {
+		t.Fatalf("no %s in %s", name, a.body)
 	}
 	return text
 }
 
 // number is a whole number in a header.
-func (r reply) number(t *testing.T, name string) int {
+func (a answer) number(t *testing.T, name string) int {
 	t.Helper()
-	number, err := strconv.Atoi(r.header.Get(name))
+	number, err := strconv.Atoi(a.header.Get(name))
 	if err != nil {
-		t.Fatalf("%s is %q: %v", name, r.header.Get(name), err)
+		t.Fatalf("%s is %q: %v", name, a.header.Get(name), err)
 	}
 	return number
 }
 
 // left returns what is left of a window, -1 if X-RateLimit describes the other, which has less left. Its limit names
 // it.
-func (r reply) left(t *testing.T, window string) int {
+func (a answer) left(t *testing.T, window string) int {
 	t.Helper()
-	if shown := map[bool]string{true: "minute", false: "day"}[r.header.Get("X-RateLimit-Limit") == "60"]; shown != window {
+	if shown := map[bool]string{true: "minute", false: "day"}[a.header.Get("X-RateLimit-Limit") == "60"]; shown != window {
 		return -1
 	}
-	return r.number(t, "X-RateLimit-Remaining")
+	return a.number(t, "X-RateLimit-Remaining")
 }
 
 // Paths of the tests.

@@ -128,7 +128,7 @@ func (c *canaries) misuse(n *nodeProcess) {
 		for _, path := range []string{"/v1/rates?key=" + url.QueryEscape(secret), "/v1/rates?" + url.QueryEscape(secret) + "=1", "/v1/institutions/" + url.PathEscape(secret)} {
 			got, err := caller.do(http.MethodGet, n.URL+path, "", nil)
 			if !strings.HasPrefix(path, "/v1/rates?key=") {
-				got.body = nil // a name may be repeated to the client that sent it; see goal Q1
+				got.body = "" // a name may be repeated to the client that sent it; see goal Q1
 			}
 			c.keepAnswer(what+" in the URL", got, err)
 		}
@@ -139,7 +139,7 @@ func (c *canaries) misuse(n *nodeProcess) {
 		got, err = caller.do(http.MethodGet, n.URL+"/v1/rates", secret+"x", nil)
 		c.keepAnswer(what+" with a typo as a key", got, err)
 		got, err = caller.do(http.MethodPost, n.URL+"/v1/account/sessions", "", map[string]string{"email": secret, "code": secret, secret: secret})
-		got.body = nil
+		got.body = ""
 		c.keepAnswer(what+" in a body", got, err)
 	}
 }
@@ -153,7 +153,7 @@ func (c *canaries) manage(n *nodeProcess) {
 		"/debug/pprof/heap?debug=1", "/debug/pprof/goroutine?debug=2",
 	} {
 		got, err := admin.do(http.MethodGet, "http://node"+path, "", nil)
-		c.keep("management "+path, string(got.body))
+		c.keep("management "+path, got.body)
 		if err != nil || got.status != http.StatusOK {
 			c.t.Errorf("management %s: %d %v %q", path, got.status, err, got.body)
 		}

@@ -122,7 +122,7 @@ func answerOf(status, remaining int, code string, number int) *answer {
 	header.Set("X-RateLimit-Reset", "1")
 	sent := &atomic.Int32{}
 	sent.Store(1)
-	return &answer{status: status, code: code, header: header, body: []byte(`{"data":[` + rateText(number) + `]}`), sent: sent}
+	return &answer{status: status, code: code, header: header, body: `{"data":[` + rateText(number) + `]}`, sent: sent}
 }
 
 // ask records one request to a node and its answer.

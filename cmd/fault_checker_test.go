@@ -269,7 +269,7 @@ func classify(got *answer, err error) (outcome int, odd bool) {
 		return refused, false
 	case got.status == http.StatusServiceUnavailable:
 		return unknown, false // the node stops, or the answer took too long
-	case got.status == http.StatusInternalServerError && strings.Contains(string(got.body), "may or may not"):
+	case got.status == http.StatusInternalServerError && strings.Contains(got.body, "may or may not"):
 		return unknown, false
 	case got.status >= 500:
 		return unknown, true

@@ -441,7 +441,7 @@ func (m *endpoint) accounts() (text string, err error) {
 		if err != nil || got.status == http.StatusNotFound {
 			return text, err
 		}
-		kept, err := onlyFields(got.body, fields...)
+		kept, err := onlyFields([]byte(got.body), fields...)
 		if err != nil {
 			return text, err
 		}

@@ -3,121 +3,17 @@
 package cmd
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
-
-const requestTimeout = 10 * time.Second
-
-// httpClient is a client of a node with its own connections, for concurrent use.
-type httpClient struct {
-	transport *http.Transport
-	client    http.Client
-}
-
-// newHTTPClient makes a client with a source address such as 127.0.0.7; "" is the default.
-func newHTTPClient(from string) *httpClient {
-	dialer := net.Dialer{Timeout: requestTimeout}
-	if from != "" {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
-	}
-	return httpClientOver(dialer.DialContext)
-}
-
-// newAdminClient makes a client of a management socket, with a new connection for each request, as the admin command
-// has.
-func newAdminClient(socket string) *httpClient {
-	admin := httpClientTo("unix", socket)
-	admin.transport.DisableKeepAlives = true
-	return admin
-}
-
-// httpClientTo makes a client that connects to one address for every host.
-func httpClientTo(network, address string) *httpClient {
-	return httpClientOver(func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	})
-}
-
-func httpClientOver(dial func(ctx context.Context, network, address string) (net.Conn, error)) *httpClient {
-	transport := &http.Transport{DialContext: dial, DisableCompression: true, MaxIdleConnsPerHost: 64}
-	return &httpClient{transport, http.Client{
-		Transport: transport, Timeout: requestTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-}
-
-// Close closes idle connections.
-func (c *httpClient) close() { c.transport.CloseIdleConnections() }
-
-// answer is the answer of a node.
-type answer struct {
-	status int
-	code   string // error.code, "" for a good answer
-	header http.Header
-	body   []byte
-	sent   *atomic.Int32 // how often the request was sent: see do
-}
-
-// good reports an acknowledgement.
-func (a *answer) good() bool { return a.status >= 200 && a.status < 300 }
-
-// do sends one request. key is a key or a session token, "" = none; value is sent as JSON, nil = none. Without an
-// error the complete answer has arrived; with an error the request may have been executed or not, but see unsent.
-// Danger: the library repeats a GET if a reused connection fails; sent counts all attempts.
-func (c *httpClient) do(method, url, key string, value any) (answer, error) {
-	got := answer{sent: &atomic.Int32{}}
-	var body io.Reader
-	if value != nil {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return got, err
-		}
-		body = bytes.NewReader(text)
-	}
-	trace := httptrace.ClientTrace{WroteHeaders: func() { got.sent.Add(1) }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(context.Background(), &trace), method, url, body)
-	if err != nil {
-		return got, err
-	}
-	if value != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	if key != "" {
-		request.Header.Set("Authorization", "Bearer "+key)
-	}
-	response, err := c.client.Do(request)
-	if err != nil {
-		return got, err
-	}
-	defer response.Body.Close()
-	got.status, got.header = response.StatusCode, response.Header
-	if got.body, err = io.ReadAll(response.Body); err != nil {
-		return got, err
-	}
-	if got.status >= 400 {
-		var refusal struct{ Error struct{ Code string } }
-		if err := json.Unmarshal(got.body, &refusal); err != nil {
-			return got, fmt.Errorf("%s %s: status %d without an error object: %q", method, url, got.status, got.body)
-		}
-		got.code = refusal.Error.Code
-	}
-	return got, nil
-}
 
 // unsent reports that a request without an answer was never sent: nothing was listening.
 func (a *answer) unsent() bool { return a.status == 0 && a.sent.Load() == 0 }
@@ -138,7 +34,7 @@ func (a *answer) decode(value any) error {
 	if !a.good() {
 		return fmt.Errorf("status %d: %s", a.status, a.body)
 	}
-	return json.Unmarshal(a.body, value)
+	return json.Unmarshal([]byte(a.body), value)
 }
 
 // window is one rate limit from the headers.

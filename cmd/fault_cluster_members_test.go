@@ -128,7 +128,7 @@ func TestFaultsCluster_FullDisk(t *testing.T) {
 		if got, err := set(r.nodes[0]); err != nil || !got.good() {
 			t.Fatal(got.failure("a change at another node", err))
 		}
-		if got, _ := set(p); got.code != "read_only" || !strings.Contains(string(got.body), "disk") {
+		if got, _ := set(p); got.code != "read_only" || !strings.Contains(got.body, "disk") {
 			t.Fatalf("a change at the node: %d %s", got.status, got.body)
 		}
 		if states := sampleHealth(c, p.url+"/readyz").states; states["cluster"] != "ok" || states["disk"] != "read_only" {

@@ -406,7 +406,7 @@ func sampleHealth(c *httpClient, url string) healthSample {
 		Status     string
 		Conditions []struct{ Name, State string }
 	}
-	if err == nil && json.Unmarshal(got.body, &said) == nil {
+	if err == nil && json.Unmarshal([]byte(got.body), &said) == nil {
 		l.status, l.whole = got.status, said.Status
 		for _, c := range said.Conditions {
 			l.states[c.Name] = c.State

@@ -35,7 +35,6 @@ package cmd
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -121,7 +120,7 @@ func nodeArgs(data string, more ...string) []string {
 
 // nodeProcess is the program in a process.
 type nodeProcess struct {
-	*child
+	*program
 	data   string // "" if the command names none
 	socket string // management socket
 }
@@ -150,7 +149,7 @@ func launch(t *testing.T, c nodeCommand) *nodeProcess {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it is killed together with its tracer
-	n := &nodeProcess{child: startChild(t, cmd)}
+	n := &nodeProcess{program: startChild(t, cmd)}
 	for i, word := range c.args {
 		if word == "--data" && i+1 < len(c.args) {
 			n.data, n.socket = c.args[i+1], filepath.Join(c.args[i+1], "admin.sock")
@@ -203,18 +202,6 @@ func (n *nodeProcess) stop() {
 
 // admin makes a client of the node's management socket.
 func (n *nodeProcess) admin() *httpClient { return newAdminClient(n.socket) }
-
-// mustGet requests a path without a key, which must be answered 200.
-func (n *nodeProcess) mustGet(path string) string {
-	n.t.Helper()
-	c := newHTTPClient("")
-	defer c.close()
-	got, err := c.do(http.MethodGet, n.URL+path, "", nil)
-	if err != nil || got.status != http.StatusOK {
-		n.t.Fatalf("GET %s: status %d, %v\n%s", path, got.status, err, got.body)
-	}
-	return string(got.body)
-}
 
 // figure prints a result in the form that make test-faults collects.
 func figure(t *testing.T, format string, args ...any) {

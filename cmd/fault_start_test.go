@@ -162,7 +162,7 @@ func goldenAnswers(t *testing.T, dir string) map[string][]byte {
 	if err != nil || !got.good() {
 		t.Fatalf("accounts: %d, %v", got.status, err)
 	}
-	all["accounts.json"] = got.body
+	all["accounts.json"] = []byte(got.body)
 	for name, text := range all {
 		all[name], err = onlyFields(text, keptFields()...)
 		noError(t, err)

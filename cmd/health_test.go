@@ -1,9 +1,7 @@
 package cmd
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -83,16 +81,9 @@ func TestPing_NotANode(t *testing.T) {
 // askSocket is what the management listener of a node answers.
 func askSocket(t *testing.T, data, path string) string {
 	t.Helper()
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(data, admin.SocketName))
-	}
-	asker := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	answer, err := asker.Get("http://tasard" + path)
+	got, err := newAdminClient(filepath.Join(data, admin.SocketName)).do(http.MethodGet, "http://tasard"+path, "", nil)
 	noError(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	noError(t, err)
-	return string(text)
+	return got.body
 }
 
 // TestMetrics_Listen serves them over TCP where that is asked for, from the first moment, and stops with the node.
@@ -104,7 +95,7 @@ func TestMetrics_Listen(t *testing.T) {
 	}
 	base := strings.TrimSuffix(strings.Trim(at, `"`), admin.MetricsPath)
 	p.mustGet("/livez")
-	exposed := &program{&child{URL: base, t: t}}
+	exposed := &program{URL: base, t: t}
 	text := exposed.mustGet(admin.MetricsPath)
 	for _, line := range []string{
 		`tasard_http_requests_total{method="GET",route="/livez",status="200"} 1`, `tasard_accounts 0`, `tasard_readiness{status="unavailable"} 1`, `tasard_log_last_record 0`,

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -39,14 +40,13 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, cont
 // postControl calls a control, which must succeed.
 func postControl(t *testing.T, url, body string) string {
 	t.Helper()
-	res, err := http.Post(url, "application/json", strings.NewReader(body)) //nolint:forbidigo // loopback; the test has a deadline
-	noError(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %d %s %v", url, body, res.StatusCode, text, err)
+	c := newHTTPClient("")
+	defer c.close()
+	got, err := c.do(http.MethodPost, url, "", json.RawMessage(cmp.Or(body, "{}")))
+	if err != nil || got.status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s %v", url, body, got.status, got.body, err)
 	}
-	return string(text)
+	return got.body
 }
 
 // TestMock: the same answers as in a Go test, time as a button, and nothing left behind.
