@@ -61,17 +61,6 @@ func (o *Cluster) checkFields() error {
 	return errors.Join(problems...)
 }
 
-// address returns the address for other nodes.
-func (o *Cluster) address() string {
-	own := ""
-	for _, m := range o.Members {
-		if m.Node == o.id() {
-			own = m.Address
-		}
-	}
-	return cmp.Or(o.Listen, own)
-}
-
 // CheckSingle returns an error if the data directory belongs to a node of a cluster. Call it before changing the
 // directory of a stopped node, because a cluster rejects a node with local changes.
 func CheckSingle(dir string) error {
@@ -136,7 +125,6 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluste
 	if o.Name == "" {
 		return nil, nil
 	}
-	c.Logger.Info("joining the cluster "+o.Name, "node", o.Node, "address", o.address())
 	clusterConfig, err := o.config(config)
 	if err != nil {
 		return nil, err

@@ -65,8 +65,10 @@ func Open(config Config) (*Cluster, error) {
 	if config.Dir, err = filepath.Abs(config.Dir); err != nil {
 		return nil, fmt.Errorf("join the cluster: %w", err)
 	}
+	config.Logger.Info("joining the cluster "+config.Cluster, "node", config.Node, "address", config.Listen)
 	host, _ := os.Hostname() // without a name the process ID has to do
-	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), callsNow: make(chan struct{}, callsMax), replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
+	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), callsNow: make(chan struct{}, callsMax),
+		replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
@@ -93,7 +95,8 @@ func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
 		return nil, c.joinError(err)
 	}
 	c.log = nil // closed by the journal
-	c.setJournal(journal)
+	c.journal.Store(journal)
+	c.sendHeartbeat()
 	return journal, nil
 }
 

@@ -112,12 +112,6 @@ func (c Config) Check() error {
 // complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
 	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecret())
-	if c.Dir == "" {
-		err = errors.Join(err, errors.New("missing Dir: name the node's data directory"))
-	}
-	if c.Clock == nil {
-		err = errors.Join(err, errors.New("missing Clock"))
-	}
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
@@ -136,9 +130,6 @@ func (c Config) complete() (Config, error) {
 
 func (c *Config) checkNames() error {
 	err := checkName("name of the cluster", c.Cluster)
-	if c.Node == 0 {
-		err = errors.Join(err, errors.New("number of this node is 0: want 1 or more, another one for every node"))
-	}
 	if c.Listen != "" {
 		if addrErr := checkAddress(c.Listen); addrErr != nil {
 			err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))

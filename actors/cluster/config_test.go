@@ -27,7 +27,7 @@ func TestConfig_Refused(t *testing.T) {
 		{"no cluster", "name of the cluster", func(c *Config) { c.Cluster = "" }},
 		{"a dot in a name", "name of the cluster", func(c *Config) { c.Cluster = "n.1" }},
 		{"a long name", "name of the cluster", func(c *Config) { c.Cluster = strings.Repeat("n", 65) }},
-		{"no number", "number of this node is 0", func(c *Config) { c.Node = 0 }},
+		{"no number", "the members lack this node", func(c *Config) { c.Node = 0 }},
 		{"no port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1" }},
 		{"any port", "address to listen on", func(c *Config) { c.Listen = "127.0.0.1:0" }},
 		{"two members", "2 members: want 3 or 5", func(c *Config) { c.Members = c.Members[:2] }},
@@ -37,8 +37,6 @@ func TestConfig_Refused(t *testing.T) {
 		{"not a member", "the members lack this node: want 4=HOST:PORT", func(c *Config) { c.Node = 4 }},
 		{"no secret", "has 0 characters: want 32", func(c *Config) { c.Secret = "" }},
 		{"a short secret", "has 9 characters: want 32", func(c *Config) { c.Secret = "swordfish" }},
-		{"no directory", "missing Dir", func(c *Config) { c.Dir = "" }},
-		{"no clock", "missing Clock", func(c *Config) { c.Clock = nil }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := valid()

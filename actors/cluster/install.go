@@ -219,7 +219,7 @@ func (c *Cluster) writeLog(conn *timedConn) error {
 // node after the other until it succeeds or ctx ends.
 func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
 	for {
-		sources, err := c.peers.backupSources(&c.config, c.self.Load().Stream)
+		sources, err := c.peers.backupSources(c.self.Load().Stream)
 		for _, source := range sources {
 			var info wal.Report
 			if info, err = c.fetchLogFrom(ctx, source.Name, source.Address); err == nil {

@@ -29,7 +29,7 @@ func (r *replica) changeMembers() {
 }
 
 // nextChange returns the next step, or nil if there is none. Call it on the goroutine that owns raft.
-func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
+func (r *replica) nextChange(reachable []heartbeat) *pb.ConfChange {
 	state, agreed := r.state.Load(), r.listsAgree(reachable)
 	for _, h := range reachable {
 		if h.Raft == 0 || h.Stream != "" && h.Stream != state.Stream || slices.Contains(state.Removed, h.Raft) || !r.c.config.isMember(h.Name) {
@@ -50,7 +50,7 @@ func (r *replica) nextChange(reachable []receivedHeartbeat) *pb.ConfChange {
 	}
 	if agreed && r.membersVote() {
 		for id, n := range state.Nodes {
-			gone := !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return h.Name == n.Name })
+			gone := !slices.ContainsFunc(reachable, func(h heartbeat) bool { return h.Name == n.Name })
 			if gone && !r.c.config.isMember(n.Name) {
 				return change(pb.ConfChangeRemoveNode, id, n.Name)
 			}
@@ -68,9 +68,9 @@ func change(kind pb.ConfChangeType, id uint64, name string) *pb.ConfChange {
 }
 
 // listsAgree reports whether all reachable nodes have the same list of members as this node.
-func (r *replica) listsAgree(reachable []receivedHeartbeat) bool {
+func (r *replica) listsAgree(reachable []heartbeat) bool {
 	own := slices.Sorted(maps.Keys(r.c.config.memberAddresses()))
-	return !slices.ContainsFunc(reachable, func(h receivedHeartbeat) bool { return !slices.Equal(slices.Sorted(maps.Keys(h.Members)), own) })
+	return !slices.ContainsFunc(reachable, func(h heartbeat) bool { return !slices.Equal(slices.Sorted(maps.Keys(h.Members)), own) })
 }
 
 // membersVote reports whether all members of the list are voters.

@@ -17,26 +17,16 @@ import (
 const peersMax = 64 // maximum number of nodes in peerTable
 
 // heartbeat is the state of one node, which sends it to all nodes every watchInterval. The stream is the log of the
-// cluster, and the local log is the node's own copy of the stream.
+// cluster, and the local log is the node's own copy of the stream. The fields of ClusterNode that depend on the
+// receiver are empty, except SeenAt at the receiver. Its Record and Snapshot are of the local log.
 type heartbeat struct {
-	Name      string            `json:"name"`
-	Address   string            `json:"address"`
-	Version   string            `json:"version"`
+	engine.ClusterNode
 	Members   map[string]string `json:"members"`           // addresses of the members in the node's configuration, by name
 	Stream    string            `json:"stream,omitempty"`  // ID of the stream to which the local log belongs
-	Last      uint64            `json:"last"`              // sequence of the newest record in the local log
-	Snapshot  uint64            `json:"kept"`              // sequence of the newest snapshot
 	HasBackup bool              `json:"open"`              // the node can send its log to other nodes
-	Leader    bool              `json:"leader,omitempty"`  // the node is the leader of the stream
 	Raft      uint64            `json:"raft"`              // ID of the node in raft
 	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
 	Durable   map[uint64]uint64 `json:"durable,omitempty"` // replica.durable
-	Current   bool              `json:"current,omitempty"` // the node votes and is up to date (replica.isCurrent)
-}
-
-type receivedHeartbeat struct {
-	heartbeat
-	receivedAt time.Time
 }
 
 // peerTable holds the newest heartbeat of each node.
@@ -44,12 +34,12 @@ type peerTable struct {
 	cluster *Cluster
 
 	mu     sync.Mutex
-	byName map[string]receivedHeartbeat
+	byName map[string]heartbeat
 	lost   map[string]bool // nodes whose loss was logged
 }
 
 func newPeerTable(c *Cluster) *peerTable {
-	return &peerTable{cluster: c, byName: map[string]receivedHeartbeat{}, lost: map[string]bool{}}
+	return &peerTable{cluster: c, byName: map[string]heartbeat{}, lost: map[string]bool{}}
 }
 
 // receive handles a heartbeat from a node.
@@ -63,7 +53,8 @@ func (t *peerTable) receive(from string, body []byte) {
 	if _, known := t.byName[h.Name]; !known && len(t.byName) >= peersMax {
 		return
 	}
-	t.byName[h.Name] = receivedHeartbeat{h, t.cluster.config.Clock()}
+	h.SeenAt = t.cluster.config.Clock()
+	t.byName[h.Name] = h
 	t.cluster.replica.noteDurable(h.Durable)
 	if checkAddress(h.Address) == nil {
 		t.cluster.transport.learn(h.Name, h.Address)
@@ -85,7 +76,7 @@ func (t *peerTable) logChanges() {
 	now := t.cluster.config.Clock()
 	nodes := slices.Collect(maps.Values(t.cluster.replica.state.Load().Nodes))
 	for _, h := range t.all() {
-		lost := now.Sub(h.receivedAt) >= reachableWithin
+		lost := now.Sub(h.SeenAt) >= reachableWithin
 		t.mu.Lock()
 		changed := t.lost[h.Name] != lost
 		t.lost[h.Name] = lost
@@ -108,17 +99,15 @@ func (c *Cluster) otherProcessError() error {
 
 func (c *Cluster) heartbeat() heartbeat {
 	self := c.self.Load()
-	h := heartbeat{
-		Name: c.config.name(), Address: c.config.advertise, Version: c.config.Version, Members: c.config.memberAddresses(),
-		Raft: self.Raft, Stream: self.Stream, Last: c.last.Load(),
-	}
+	h := heartbeat{Members: c.config.memberAddresses(), Raft: self.Raft, Stream: self.Stream}
+	h.Name, h.Address, h.Version, h.Record = c.config.name(), c.config.advertise, c.config.Version, c.last.Load()
 	r := c.replica
 	h.Durable, h.Leader, h.Current = r.durableIndexes(), r.leads.Load(), r.isCurrent()
 	if h.Leader {
 		h.Removed = r.state.Load().Removed
 	}
 	if journal := c.Journal(); journal != nil {
-		h.Last, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
+		h.Record, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
 	}
 	return h
 }
@@ -137,17 +126,11 @@ func (c *Cluster) sendHeartbeat() {
 	c.transport.broadcast(kindHeartbeat, body)
 }
 
-// setJournal sets the journal and sends a heartbeat with the state of the journal.
-func (c *Cluster) setJournal(j *Journal) {
-	c.journal.Store(j)
-	c.sendHeartbeat()
-}
-
 // all returns the newest heartbeat of each node that was ever seen, sorted by name.
-func (t *peerTable) all() []receivedHeartbeat {
+func (t *peerTable) all() []heartbeat {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []receivedHeartbeat
+	var all []heartbeat
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
 		all = append(all, t.byName[name])
 	}
@@ -167,8 +150,8 @@ func (t *peerTable) nameOf(id uint64) string {
 }
 
 // reachable returns the newest heartbeat of each node that has sent one within the time reachableWithin.
-func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
-	return slices.DeleteFunc(t.all(), func(h receivedHeartbeat) bool { return now.Sub(h.receivedAt) >= reachableWithin })
+func (t *peerTable) reachable(now time.Time) []heartbeat {
+	return slices.DeleteFunc(t.all(), func(h heartbeat) bool { return now.Sub(h.SeenAt) >= reachableWithin })
 }
 
 // bootstrapMember returns the name of the member that creates the stream: the member with a log, or the first in the
@@ -177,7 +160,7 @@ func (t *peerTable) reachable(now time.Time) []receivedHeartbeat {
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	reachable := map[string]heartbeat{}
 	for _, h := range t.reachable(t.cluster.config.Clock()) {
-		reachable[h.Name] = h.heartbeat
+		reachable[h.Name] = h
 	}
 	var withLog []string
 	for _, m := range members {
@@ -187,7 +170,7 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name())
 		case h.Stream != "":
 			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name(), h.Stream)
-		case h.Last > 0:
+		case h.Record > 0:
 			withLog = append(withLog, m.Name())
 		}
 	}
@@ -200,20 +183,15 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(withLog, " and "))
 }
 
-var errNoBackup = errors.New("no other node offers its log")
-
 // backupSources returns the nodes that can send their log to this node. The node with the longest log is first.
-func (t *peerTable) backupSources(c *Config, stream string) ([]heartbeat, error) {
-	var sources []heartbeat
-	for _, h := range t.reachable(c.Clock()) {
-		if h.HasBackup && h.Stream == stream && h.Name != c.name() {
-			sources = append(sources, h.heartbeat)
-		}
-	}
+func (t *peerTable) backupSources(stream string) ([]heartbeat, error) {
+	sources := slices.DeleteFunc(t.reachable(t.cluster.config.Clock()), func(h heartbeat) bool {
+		return !h.HasBackup || h.Stream != stream || h.Name == t.cluster.config.name()
+	})
 	if len(sources) == 0 {
-		return nil, errNoBackup
+		return nil, errors.New("no other node offers its log")
 	}
-	slices.SortStableFunc(sources, func(a, b heartbeat) int { return cmp.Compare(b.Last, a.Last) })
+	slices.SortStableFunc(sources, func(a, b heartbeat) int { return cmp.Compare(b.Record, a.Record) })
 	return sources, nil
 }
 
@@ -226,14 +204,11 @@ func (c *Cluster) Status() engine.Cluster {
 	}
 	newest, own := uint64(0), c.config.memberAddresses()
 	for _, h := range c.peers.all() {
-		reachable := now.Sub(h.receivedAt) < reachableWithin
-		nodes[h.Name] = engine.ClusterNode{
-			Name: h.Name, Address: h.Address, Version: h.Version, Self: h.Name == c.config.name(),
-			Member: nodes[h.Name].Member, Reachable: reachable, SeenAt: h.receivedAt.Round(0).UTC(),
-			Leader: h.Leader && reachable, Current: h.Current && reachable, Record: h.Last, Snapshot: h.Snapshot,
-			OtherMembers: reachable && !maps.Equal(h.Members, own),
-		}
-		newest = max(newest, h.Last)
+		n, reachable := h.ClusterNode, now.Sub(h.SeenAt) < reachableWithin
+		n.Self, n.Member, n.Reachable, n.SeenAt = h.Name == c.config.name(), nodes[h.Name].Member, reachable, h.SeenAt.Round(0).UTC()
+		n.Leader, n.Current, n.OtherMembers = n.Leader && reachable, n.Current && reachable, reachable && !maps.Equal(h.Members, own)
+		nodes[h.Name] = n
+		newest = max(newest, h.Record)
 	}
 	health := c.Health()
 	s := engine.Cluster{Cluster: c.config.Cluster, Majority: health.Majority, Since: health.Since.UTC(), Leader: health.Leader}

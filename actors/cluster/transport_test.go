@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tasard/tasard/engine"
 )
 
 // logBuffer is a log that goroutines write.
@@ -220,25 +222,25 @@ func TestLimitedLog(t *testing.T) {
 func TestBootstrapMember(t *testing.T) {
 	config := valid()
 	now := realClock()
-	received := func(name string, last uint64, stream string) receivedHeartbeat {
-		return receivedHeartbeat{heartbeat{Name: name, Last: last, Stream: stream}, now}
+	received := func(name string, record uint64, stream string) heartbeat {
+		return heartbeat{ClusterNode: engine.ClusterNode{Name: name, Record: record, SeenAt: now}, Stream: stream}
 	}
 	late := received("node-3", 0, "")
-	late.receivedAt = now.Add(-reachableWithin)
+	late.SeenAt = now.Add(-reachableWithin)
 	for _, tt := range []struct {
 		name, founder, words string
-		received             []receivedHeartbeat
+		received             []heartbeat
 	}{
-		{"empty", "node-1", "", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-3", 0, "")}},
-		{"one has records", "node-3", "", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-3", 9, "")}},
-		{"two have records", "", "node-2 and node-3", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 3, ""), received("node-3", 9, "")}},
-		{"one is missing", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, "")}},
-		{"one is late", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), late}},
-		{"one belongs elsewhere", "", "node-2 belongs to stream s", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, "s"), received("node-3", 0, "")}},
-		{"another node does not count", "", "node-3 is not", []receivedHeartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-4", 0, "")}},
+		{"empty", "node-1", "", []heartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-3", 0, "")}},
+		{"one has records", "node-3", "", []heartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-3", 9, "")}},
+		{"two have records", "", "node-2 and node-3", []heartbeat{received("node-1", 0, ""), received("node-2", 3, ""), received("node-3", 9, "")}},
+		{"one is missing", "", "node-3 is not", []heartbeat{received("node-1", 0, ""), received("node-2", 0, "")}},
+		{"one is late", "", "node-3 is not", []heartbeat{received("node-1", 0, ""), received("node-2", 0, ""), late}},
+		{"one belongs elsewhere", "", "node-2 belongs to stream s", []heartbeat{received("node-1", 0, ""), received("node-2", 0, "s"), received("node-3", 0, "")}},
+		{"another node does not count", "", "node-3 is not", []heartbeat{received("node-1", 0, ""), received("node-2", 0, ""), received("node-4", 0, "")}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := &peerTable{cluster: &Cluster{config: config}, byName: map[string]receivedHeartbeat{}}
+			r := &peerTable{cluster: &Cluster{config: config}, byName: map[string]heartbeat{}}
 			for _, h := range tt.received {
 				r.byName[h.Name] = h
 			}
