@@ -173,8 +173,8 @@ func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) 
 		sequence = x.log.last()
 		s := newestUndamaged(x.snapshots)
 		switch {
-		case s.sequence != sequence:
-			return fmt.Errorf("%w: records %d to %d", ErrUncovered, s.sequence+1, sequence)
+		case s.Sequence != sequence:
+			return fmt.Errorf("%w: records %d to %d", ErrUncovered, s.Sequence+1, sequence)
 		case sequence == 0:
 			state = io.NopCloser(bytes.NewReader(nil))
 			return nil

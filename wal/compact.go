@@ -26,12 +26,12 @@ func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) 
 	}
 	var damage *DamageError
 	for _, s := range slices.Backward(snapshots) {
-		if first > s.sequence+1 {
+		if first > s.Sequence+1 {
 			break
 		}
 		f, payload, err := s.open()
 		if err == nil {
-			return s.sequence, newSnapshotReader(f, payload), true, nil
+			return s.Sequence, newSnapshotReader(f, payload), true, nil
 		}
 		if !errors.As(err, &damage) {
 			return 0, nil, false, err
@@ -69,7 +69,7 @@ func (l *Log) WriteSnapshot(sequence uint64, write func(io.Writer) error) error 
 		if err := l.checkUsable(); err != nil {
 			return err // an append failed meanwhile; the next Open removes the temporary file
 		}
-		err = l.publish(snapshot{sequence: sequence, path: path, bytes: size, finishedAt: l.options.Clock().Round(0).UTC()})
+		err = l.publish(SnapshotReport{Sequence: sequence, File: path, Bytes: size, finishedAt: l.options.Clock().Round(0).UTC()})
 	}
 	if err != nil {
 		return l.poison(fmt.Errorf("write snapshot at %d: %w", sequence, err))
@@ -88,10 +88,10 @@ func (l *Log) checkSnapshot(sequence uint64) (exists bool, err error) {
 		return false, fmt.Errorf("write snapshot at %d: the records on disk are 1 to %d", sequence, l.next.sequence-1)
 	}
 	for _, s := range l.snapshots {
-		if s.damage == nil && s.sequence > sequence {
-			return false, fmt.Errorf("write snapshot at %d: there is one at %d", sequence, s.sequence)
+		if s.Damage == nil && s.Sequence > sequence {
+			return false, fmt.Errorf("write snapshot at %d: there is one at %d", sequence, s.Sequence)
 		}
-		exists = exists || s.damage == nil && s.sequence == sequence
+		exists = exists || s.Damage == nil && s.Sequence == sequence
 	}
 	return exists, nil
 }
@@ -115,15 +115,15 @@ func (l *Log) writeTemp(path string, sequence uint64, write func(io.Writer) erro
 }
 
 // publish renames the finished file and syncs the directory. Then it removes superseded snapshots.
-func (l *Log) publish(s snapshot) error {
-	if err := l.disk.rename(s.path+tempSuffix, s.path); err != nil {
+func (l *Log) publish(s SnapshotReport) error {
+	if err := l.disk.rename(s.File+tempSuffix, s.File); err != nil {
 		return err
 	}
 	if err := l.disk.syncDir(l.dir); err != nil {
 		return err
 	}
 	l.mu.Lock()
-	snapshots := slices.DeleteFunc(slices.Clone(l.snapshots), func(old snapshot) bool { return old.sequence == s.sequence })
+	snapshots := slices.DeleteFunc(slices.Clone(l.snapshots), func(old SnapshotReport) bool { return old.Sequence == s.Sequence })
 	l.mu.Unlock()
 	remaining, err := l.removeOld(append(snapshots, s))
 	l.mu.Lock()
@@ -134,18 +134,18 @@ func (l *Log) publish(s snapshot) error {
 
 // removeOld moves damaged snapshots aside. It keeps the newest snapshotsKept undamaged snapshots and removes the
 // others. Both lists are sorted by sequence.
-func (l *Log) removeOld(snapshots []snapshot) ([]snapshot, error) {
-	var remaining []snapshot
+func (l *Log) removeOld(snapshots []SnapshotReport) ([]SnapshotReport, error) {
+	var remaining []SnapshotReport
 	for _, s := range slices.Backward(snapshots) {
 		var err error
 		switch {
-		case s.damage != nil:
+		case s.Damage != nil:
 			var name string
-			if name, err = l.disk.moveAside(s.path, "damaged", l.options.Clock()); err == nil {
+			if name, err = l.disk.moveAside(s.File, "damaged", l.options.Clock()); err == nil {
 				l.options.Logger.Info("damaged snapshot moved aside", "saved", name)
 			}
 		case len(remaining) >= snapshotsKept:
-			err = l.disk.remove(s.path)
+			err = l.disk.remove(s.File)
 		default:
 			remaining = append(remaining, s)
 		}
@@ -192,11 +192,11 @@ func (l *Log) droppable(sequence uint64) int {
 	defer l.mu.Unlock()
 	undamaged := 0
 	for _, s := range slices.Backward(l.snapshots) {
-		if s.damage != nil {
+		if s.Damage != nil {
 			continue
 		}
 		if undamaged++; undamaged == snapshotsKept {
-			sequence = min(sequence, s.sequence+1)
+			sequence = min(sequence, s.Sequence+1)
 		}
 	}
 	if undamaged < snapshotsKept {

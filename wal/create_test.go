@@ -59,33 +59,6 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreate_Order: the mark is whole and synced before the snapshot and the segment exist, and each file is synced
-// with its directory before the next one is created.
-func TestCreate_Order(t *testing.T) {
-	dir := filepath.Join(scratch(t), "r")
-	o := testOptions()
-	var steps []string
-	o.disk = hookedDisk(func(kind, path string) error {
-		step := kind + " " + filepath.Base(path)
-		if step != "write mark" {
-			if m, state, err := readMark(dir); strings.Contains(path, snapshotPrefix) && (err != nil || state != MarkWhole || m.end.sequence != 42) {
-				t.Errorf("before %s the mark is %s: %+v, %v", step, state, m, err)
-			}
-		}
-		steps = append(steps, step)
-		return nil
-	})
-	must(t, Create(dir, o, 41, writeText("state")))
-	snapshot, segment := filepath.Base(snapshotPath("", 41)), filepath.Base(segmentPath("", 42))
-	want := []string{"write mark", "sync mark", "write mark", "sync mark", "syncDir r", "write " + snapshot, "sync " + snapshot, "syncDir r", "sync " + segment, "syncDir r"}
-	for len(steps) > 0 && steps[0] != want[0] {
-		steps = steps[1:] // the directory and its parents are made
-	}
-	if got := strings.Join(steps, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("the steps are\n%s, want\n%s", got, strings.Join(want, ", "))
-	}
-}
-
 // TestCreate_Empty creates a log of a state without a record: it begins with record 1 and has no snapshot.
 func TestCreate_Empty(t *testing.T) {
 	dir := filepath.Join(scratch(t), "r")

@@ -108,9 +108,9 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 	report := &goldenReport{dir: "/none"}
 	var written bytes.Buffer
 	must(t, errors.Join(encodeSnapshot(&written, 7, stateAt(7))))
-	file, whole := numberedFile{number: 7}, written.Bytes()
+	file, whole := &SnapshotReport{Sequence: 7}, written.Bytes()
 	snapshot := func(name string, data []byte) {
-		payload, bad, err := file.verifySnapshot(bytes.NewReader(data), int64(len(data)))
+		payload, bad, err := file.verify(bytes.NewReader(data), int64(len(data)))
 		if bad == nil {
 			report.line("%s: %d bytes, %v", name, payload, err)
 			return
@@ -132,7 +132,7 @@ func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 		}
 	}
 	for size := range int64(len(whole)) { // the file became shorter while it was read
-		_, bad, err := file.verifySnapshot(bytes.NewReader(whole[:size]), int64(len(whole)))
+		_, bad, err := file.verify(bytes.NewReader(whole[:size]), int64(len(whole)))
 		report.line("%d of %d bytes can be read: %v, %v", size, len(whole), bad != nil, err)
 	}
 	report.reportMarks()

@@ -42,7 +42,6 @@ func realDisk() *disk {
 
 const (
 	fileRead   = os.O_RDONLY
-	fileModify = os.O_WRONLY
 	fileCreate = os.O_WRONLY | os.O_CREATE | os.O_EXCL
 )
 
@@ -161,16 +160,6 @@ func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name s
 		return d.syncNew(f)
 	})
 	return name, err
-}
-
-// truncateFile durably truncates a file to size bytes.
-func (d *disk) truncateFile(path string, size int64) error {
-	return withFile(path, fileModify, func(f *os.File) error {
-		if err := d.truncate(f, size); err != nil {
-			return err
-		}
-		return d.syncNew(f)
-	})
 }
 
 // syncNew syncs a new file and its directory.

@@ -240,36 +240,23 @@ func TestReserveOptions(t *testing.T) {
 	}
 }
 
-// failingDisk is a disk whose operation number left of one kind fails.
-type failingDisk struct {
-	kind string
-	left int // the operation of this kind that fails, counted down
-	hit  bool
-}
-
-// fails returns an error like those of package os.
-func (f *failingDisk) fails(kind, path string) error {
-	if kind != f.kind {
-		return nil
-	}
-	if f.left--; f.left == 0 {
-		f.hit = true
-		return &os.PathError{Op: kind, Path: path, Err: errDisk}
-	}
-	return nil
-}
-
-func (f *failingDisk) disk() *disk { return hookedDisk(f.fails) }
-
 // eachFailure makes each operation of a kind fail in turn. do gets options with the failing disk; check gets its
 // error. The result is the number of operations.
 func eachFailure(t *testing.T, kind string, do func(o Options) error, check func(n int, err error)) int {
 	t.Helper()
 	for n := 1; ; n++ {
-		f, o := &failingDisk{kind: kind, left: n}, testOptions()
-		o.disk = f.disk()
+		done, o := 0, testOptions()
+		o.disk = hookedDisk(func(did, path string) error {
+			if did != kind {
+				return nil
+			}
+			if done++; done == n {
+				return &os.PathError{Op: kind, Path: path, Err: errDisk}
+			}
+			return nil
+		})
 		err := do(o)
-		if !f.hit {
+		if done < n {
 			if err != nil {
 				t.Fatalf("it fails by itself: %v", err)
 			}
@@ -536,6 +523,8 @@ func TestW10_OrderOfSteps(t *testing.T) {
 	l = mustOpen(t, r.dir, o)
 	step("append that rolls", func() { mustAppend(t, l, 1) })
 	step("close", func() { mustClose(t, l) })
+	r, o = newCrashRecorder(t, func() uint64 { return 0 })
+	step("create", func() { must(t, Create(r.dir, o, 41, writeText("state"))) })
 	report.golden(t, "steps.txt")
 }
 

@@ -39,7 +39,7 @@ type Log struct {
 	mu        sync.Mutex // guards the fields below; never held during a disk operation
 	segments  []segment
 	next      position
-	snapshots []snapshot
+	snapshots []SnapshotReport
 	cause     error // error of the first failed disk operation
 	closed    bool
 	stats     Stats // counts of appends since Open; Log.Stats computes the sizes
@@ -134,7 +134,8 @@ func (l *Log) commit(end position) error {
 	if err != nil {
 		return err
 	}
-	if err := l.markWriter.advance(end); err != nil {
+	l.markWriter.mark.end = end
+	if err := l.markWriter.write(); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -224,7 +225,7 @@ func (l *Log) Read(start uint64, visit func(sequence uint64, record []byte) erro
 	for i, s := range segments {
 		files[i] = numberedFile{s.start.frame, s.path}
 	}
-	result, err := scan(files, mark{end: end}, func(_ location, f frame) error {
+	result, err := scan(files, mark{end: end}, func(_ string, _ int64, f frame) error {
 		if f.index >= end.frame {
 			return errStopScan // the frame is being appended
 		}
@@ -286,15 +287,6 @@ type Stats struct {
 	Syncs            prometheus.Histogram // durations of batch syncs, including failed ones
 }
 
-// newSyncHistogram returns a histogram of the durations of batch syncs. Its bounds cover disks from a battery-backed
-// cache to a very slow one.
-func newSyncHistogram() prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "tasard_log_sync_duration_seconds", Help: "Time of the disk to make a batch durable.",
-		Buckets: []float64{5e-05, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5},
-	})
-}
-
 // Stats returns the current statistics. It does not wait for the disk.
 func (l *Log) Stats() Stats {
 	l.mu.Lock()
@@ -305,10 +297,10 @@ func (l *Log) Stats() Stats {
 		s.LogBytes += segment.bytes
 	}
 	for _, snapshot := range l.snapshots { // sorted by sequence
-		if snapshot.damage == nil {
+		if snapshot.Damage == nil {
 			s.Snapshots++
-			s.SnapshotBytes += snapshot.bytes
-			s.SnapshotSequence, s.SnapshotAt = snapshot.sequence, snapshot.finishedAt
+			s.SnapshotBytes += snapshot.Bytes
+			s.SnapshotSequence, s.SnapshotAt = snapshot.Sequence, snapshot.finishedAt
 		}
 	}
 	return s

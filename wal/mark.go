@@ -150,13 +150,8 @@ func writeMark(dir string, d *disk, m mark) error {
 	return w.file.Close()
 }
 
-// advance writes a mark with a new end into the older slot, without a sync. A crash of the process does not lose this
-// mark. After a power cut the mark can be behind the log, but never ahead of it.
-func (w *markWriter) advance(end position) error {
-	w.mark.end = end
-	return w.write()
-}
-
+// write writes the mark into the older slot, without a sync. A crash of the process does not lose this mark. After a
+// power cut the mark can be behind the log, but never ahead of it.
 func (w *markWriter) write() error {
 	w.mark.generation++
 	return w.disk.write(w.file, w.mark.encode(), int64(w.mark.generation%markSlots)*markSlotBytes)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/prometheus/client_golang/prometheus"
 	tidwall "github.com/tidwall/wal"
 )
 
@@ -55,7 +56,11 @@ func openLocked(dir string, o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{dir: dir, options: o, disk: o.disk, next: x.log.next, segments: x.log.segments, snapshots: x.snapshots, recovery: r}
-	l.stats.Syncs = newSyncHistogram()
+	l.stats.Syncs = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "tasard_log_sync_duration_seconds", Help: "Time of the disk to make a batch durable.",
+		// from a battery-backed cache to a very slow disk
+		Buckets: []float64{5e-05, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5},
+	})
 	if len(l.segments) == 0 {
 		l.segments = []segment{{path: segmentPath(dir, origin.frame), start: origin}}
 	}
@@ -129,7 +134,12 @@ func cutTail(o Options, reason, path string, offset int64) (saved string, err er
 	if err != nil {
 		return "", err
 	}
-	return saved, o.disk.truncateFile(path, offset)
+	return saved, withFile(path, os.O_WRONLY, func(f *os.File) error {
+		if err := o.disk.truncate(f, offset); err != nil {
+			return err
+		}
+		return o.disk.syncNew(f)
+	})
 }
 
 // readFrom reads at most limit bytes of a file from offset on.

@@ -14,10 +14,8 @@ type segment struct {
 	bytes int64    // size of the complete frames in the file
 }
 
-type location struct {
-	segment string
-	offset  int64
-}
+// frameVisitor is called for each frame, with its place in a segment.
+type frameVisitor func(path string, offset int64, f frame) error
 
 // scanResult is the result of a scan: the longest valid beginning of the segments.
 type scanResult struct {
@@ -73,7 +71,7 @@ func (r *scanResult) damageAtEnd(expected, found string) error {
 type scanner struct {
 	mark          mark // high-water mark, the required end of the log; zero if lost
 	buffer        []byte
-	visit         func(location, frame) error // may be nil
+	visit         frameVisitor // may be nil
 	result        scanResult
 	positionKnown bool // false until the position of the first frame (result.next) is known
 }
@@ -81,7 +79,7 @@ type scanner struct {
 // scan verifies segments. Errors: *DamageError, *FormatError, and errors of visit and of reading. After an error the
 // result ends before the error's position. Danger: scan segments before tidwall/wal opens them. With a damaged segment
 // that library panics, or returns records that were never written.
-func scan(files []numberedFile, m mark, visit func(location, frame) error) (scanResult, error) {
+func scan(files []numberedFile, m mark, visit frameVisitor) (scanResult, error) {
 	s := &scanner{mark: m, visit: visit}
 	s.result.next = origin
 	for i, file := range files {
@@ -121,7 +119,7 @@ func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 		if fault != nil {
 			return s.classify(file.path, data, off, fault, f, last)
 		}
-		if err := s.accept(location{file.path, int64(off)}, f, current, n); err != nil {
+		if err := s.accept(int64(off), f, current, n); err != nil {
 			return err
 		}
 		off += n
@@ -168,12 +166,12 @@ func (s *scanner) takeFirstFrame(file numberedFile, f frame, current *segment) *
 }
 
 // accept counts a valid frame of n bytes and calls visit with it.
-func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
-	if err := s.compareWithMark(loc); err != nil {
+func (s *scanner) accept(offset int64, f frame, current *segment, n int) error {
+	if err := s.compareWithMark(current.path, offset); err != nil {
 		return err
 	}
 	if s.visit != nil {
-		if err := s.visit(loc, f); err != nil {
+		if err := s.visit(current.path, offset, f); err != nil {
 			return err
 		}
 	}
@@ -187,11 +185,11 @@ func (s *scanner) accept(loc location, f frame, current *segment, n int) error {
 
 // compareWithMark checks the frame after the high-water mark. If its position differs from the mark, the log is an
 // older copy, or a copy of another log. Its frames are valid, but its records are not the acknowledged ones.
-func (s *scanner) compareWithMark(loc location) error {
+func (s *scanner) compareWithMark(path string, offset int64) error {
 	if s.result.next.frame != s.mark.end.frame || s.result.next == s.mark.end {
 		return nil
 	}
-	return s.damageError(loc.segment, loc.offset, newFault(0,
+	return s.damageError(path, offset, newFault(0,
 		fmt.Sprintf("record %d after checksum %08x, as in the mark", s.mark.end.sequence, s.mark.end.chain),
 		fmt.Sprintf("record %d after %08x", s.result.next.sequence, s.result.next.chain)))
 }
@@ -239,17 +237,12 @@ func (s *scanner) readSegment(path string) (data []byte, err error) {
 			return s.damageError(path, segmentFileBytesMax,
 				newFault(0, fmt.Sprintf("a segment of at most %d bytes", segmentFileBytesMax), fmt.Sprint(info.Size())))
 		}
-		data = s.growBuffer(int(info.Size()))
+		s.buffer = slices.Grow(s.buffer[:0], int(info.Size()))
+		data = s.buffer[:info.Size()]
 		if _, err := io.ReadFull(f, data); err != nil {
 			return fmt.Errorf("scan %s: %w", path, err)
 		}
 		return nil
 	})
 	return data, err
-}
-
-// growBuffer returns a buffer of size bytes. The next call overwrites it.
-func (s *scanner) growBuffer(size int) []byte {
-	s.buffer = slices.Grow(s.buffer[:0], size)
-	return s.buffer[:size]
 }

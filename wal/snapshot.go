@@ -20,13 +20,13 @@ const (
 	snapshotBufferBytes  = 64 << 10
 )
 
-// snapshot is one snapshot file: the state after record number sequence.
-type snapshot struct {
-	sequence   uint64
-	path       string
-	bytes      int64 // size of the file
+// SnapshotReport is one snapshot file.
+type SnapshotReport struct {
+	File       string
+	Sequence   uint64       // sequence number of its last record
+	Bytes      int64        // size of the file, 0 if it is damaged
+	Damage     *DamageError // nil if the file is undamaged
 	finishedAt time.Time
-	damage     *DamageError // nil if the file is undamaged
 }
 
 func snapshotHeader(sequence uint64) []byte {
@@ -79,9 +79,9 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 	return buffered.Flush(), nil
 }
 
-// verifySnapshot verifies a snapshot file of size bytes and returns the length of its payload. fault's offset is from
-// the start of the file.
-func (file numberedFile) verifySnapshot(r io.Reader, size int64) (payload int64, fault *formatFault, err error) {
+// verify verifies a snapshot file of size bytes and returns the length of its payload. fault's offset is from the start
+// of the file.
+func (s *SnapshotReport) verify(r io.Reader, size int64) (payload int64, fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
 		return 0, newFault(int(size), fmt.Sprintf("at least %d bytes", sizeMin), fmt.Sprintf("the end after %d", size)), nil
@@ -90,7 +90,7 @@ func (file numberedFile) verifySnapshot(r io.Reader, size int64) (payload int64,
 	if _, err := io.ReadFull(r, head); err != nil {
 		return 0, nil, err
 	}
-	if fault := file.checkSnapshotHeader(head); fault != nil {
+	if fault := s.checkHeader(head); fault != nil {
 		return 0, fault, nil
 	}
 	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
@@ -114,7 +114,7 @@ func (file numberedFile) verifySnapshot(r io.Reader, size int64) (payload int64,
 	return payload, nil, nil
 }
 
-func (file numberedFile) checkSnapshotHeader(head []byte) *formatFault {
+func (s *SnapshotReport) checkHeader(head []byte) *formatFault {
 	if string(head[:4]) != snapshotMagic {
 		return newFault(0, fmt.Sprintf("%q", snapshotMagic), fmt.Sprintf("%q", head[:4]))
 	}
@@ -126,25 +126,25 @@ func (file numberedFile) checkSnapshotHeader(head []byte) *formatFault {
 		fault.at += 4
 		return fault
 	}
-	if sequence := binary.LittleEndian.Uint64(head[8:]); sequence != file.number {
-		return newFault(8, fmt.Sprintf("record %d, as in its name", file.number), fmt.Sprint(sequence))
+	if sequence := binary.LittleEndian.Uint64(head[8:]); sequence != s.Sequence {
+		return newFault(8, fmt.Sprintf("record %d, as in its name", s.Sequence), fmt.Sprint(sequence))
 	}
 	return nil
 }
 
 // open verifies the file and returns it with the offset of its payload. Damage is a *DamageError.
-func (s *snapshot) open() (f *os.File, payload int64, err error) {
-	if f, err = os.Open(s.path); err != nil {
+func (s *SnapshotReport) open() (f *os.File, payload int64, err error) {
+	if f, err = os.Open(s.File); err != nil {
 		return nil, 0, err
 	}
 	var fault *formatFault
 	info, err := f.Stat()
 	if err == nil {
 		r := bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes)))
-		payload, fault, err = numberedFile{s.sequence, s.path}.verifySnapshot(r, info.Size())
+		payload, fault, err = s.verify(r, info.Size())
 	}
 	if fault != nil {
-		err = fault.errorIn(s.path, 0, s.sequence, hintRestore)
+		err = fault.errorIn(s.File, 0, s.Sequence, hintRestore)
 	}
 	if err == nil {
 		_, err = f.Seek(snapshotHeaderBytes, io.SeekStart)
@@ -156,17 +156,17 @@ func (s *snapshot) open() (f *os.File, payload int64, err error) {
 }
 
 // readSnapshots verifies snapshot files and returns their descriptions, including damaged ones.
-func readSnapshots(files []numberedFile) ([]snapshot, error) {
-	var snapshots []snapshot
+func readSnapshots(files []numberedFile) ([]SnapshotReport, error) {
+	var snapshots []SnapshotReport
 	for _, file := range files {
-		s := snapshot{sequence: file.number, path: file.path}
+		s := SnapshotReport{Sequence: file.number, File: file.path}
 		f, payload, err := s.open()
 		switch {
-		case errors.As(err, &s.damage):
+		case errors.As(err, &s.Damage):
 		case err != nil:
 			return snapshots, err
 		default:
-			s.bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
+			s.Bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
 			if info, err := f.Stat(); err == nil { // otherwise the time stays zero
 				s.finishedAt = info.ModTime().UTC()
 			}
@@ -180,13 +180,13 @@ func readSnapshots(files []numberedFile) ([]snapshot, error) {
 }
 
 // newestUndamaged returns the newest undamaged snapshot, or the zero snapshot. snapshots must be sorted by sequence.
-func newestUndamaged(snapshots []snapshot) snapshot {
+func newestUndamaged(snapshots []SnapshotReport) SnapshotReport {
 	for _, s := range slices.Backward(snapshots) {
-		if s.damage == nil {
+		if s.Damage == nil {
 			return s
 		}
 	}
-	return snapshot{}
+	return SnapshotReport{}
 }
 
 // newSnapshotReader returns a reader of the payload of a snapshot. Its Close closes the file.

@@ -26,7 +26,7 @@ type logReader func(dir string) readResult
 // readExamined is the reader under test.
 func readExamined(dir string) readResult {
 	var v readResult
-	x, err := examine(dir, func(_ location, f frame) error {
+	x, err := examine(dir, func(_ string, _ int64, f frame) error {
 		return f.records(func(_ uint64, r []byte) error {
 			v.records = append(v.records, slices.Clone(r))
 			return nil

@@ -28,14 +28,6 @@ type Report struct {
 	UnfinishedSnapshots []string         // files; Open removes them
 }
 
-// SnapshotReport is one snapshot file.
-type SnapshotReport struct {
-	File     string
-	Sequence uint64       // sequence number of its last record
-	Bytes    int64        // size of the file, 0 if it is damaged
-	Damage   *DamageError // nil if the file is undamaged
-}
-
 // Verify verifies every byte of the log in dir and changes nothing. Another process may have the log open; then Mark is
 // MarkInUse. Errors: *DamageError, *FormatError, and errors of reading. After an error the report contains everything
 // read before.
@@ -53,7 +45,7 @@ const besideTries = 10
 
 // examineInUse calls examine under the shared lock. If another process has the log open, it calls examine without a
 // lock, and repeats the call after an error, because that process appends to files and removes the oldest.
-func examineInUse(dir string, visit func(location, frame) error) (x examination, inUse bool, err error) {
+func examineInUse(dir string, visit frameVisitor) (x examination, inUse bool, err error) {
 	err = withSharedLock(dir, func() error {
 		x, err = examine(dir, visit)
 		return err
@@ -66,15 +58,12 @@ func examineInUse(dir string, visit func(location, frame) error) (x examination,
 }
 
 func (x *examination) report() Report {
-	r := Report{
+	return Report{
 		First: x.log.first(), Last: x.log.last(), Segments: len(x.log.segments),
 		Batches: x.log.frames, Records: x.log.records, LogBytes: x.log.bytes,
-		TornBytes: x.log.torn, AmbiguousTail: x.ambiguousTail(), Mark: x.markState, UnfinishedSnapshots: x.files.temps,
+		TornBytes: x.log.torn, AmbiguousTail: x.ambiguousTail(), Mark: x.markState, Snapshots: x.snapshots,
+		UnfinishedSnapshots: x.files.temps,
 	}
-	for _, s := range x.snapshots {
-		r.Snapshots = append(r.Snapshots, SnapshotReport{File: s.path, Sequence: s.sequence, Bytes: s.bytes, Damage: s.damage})
-	}
-	return r
 }
 
 // Exists reports whether dir has files of a log. It checks only the names. A missing directory has no files.
@@ -138,13 +127,13 @@ type Entry struct {
 func Dump(dir string, visit func(Entry) error) error {
 	var last uint64 // newest record visited, also by an earlier try
 	var visitErr error
-	_, _, err := examineInUse(dir, func(loc location, f frame) error {
+	_, _, err := examineInUse(dir, func(segment string, offset int64, f frame) error {
 		visitErr = cmp.Or(visitErr, f.records(func(sequence uint64, record []byte) error {
 			if sequence <= last {
 				return nil
 			}
 			last = sequence
-			return visit(Entry{Sequence: sequence, Segment: loc.segment, Offset: loc.offset, Record: record})
+			return visit(Entry{Sequence: sequence, Segment: segment, Offset: offset, Record: record})
 		}))
 		return visitErr
 	})
@@ -170,14 +159,14 @@ type examination struct {
 	files     listing
 	mark      mark
 	markState MarkState
-	snapshots []snapshot // sorted by sequence number, lowest first
+	snapshots []SnapshotReport // sorted by sequence number, lowest first
 	log       scanResult
 }
 
 // examine verifies every file of the log and changes nothing. It calls visit (may be nil) for each frame (batch of
 // records). Errors: *DamageError, *FormatError, and errors of reading and of visit. After an error the result contains
 // everything read before.
-func examine(dir string, visit func(location, frame) error) (examination, error) {
+func examine(dir string, visit frameVisitor) (examination, error) {
 	var x examination
 	var err error
 	x.log.next = origin
@@ -234,9 +223,9 @@ func (x *examination) checkMark() error {
 // checkSnapshots checks that the log contains every record after the newest undamaged snapshot. It also checks that the
 // log does not end before a snapshot, because snapshots are written only after their records are on disk.
 func (x *examination) checkSnapshots() error {
-	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].sequence > x.log.last() {
+	if n := len(x.snapshots); n > 0 && x.snapshots[n-1].Sequence > x.log.last() {
 		newest := x.snapshots[n-1]
-		return x.log.damageAtEnd(fmt.Sprintf("records up to %d, as in the name of %s", newest.sequence, newest.path),
+		return x.log.damageAtEnd(fmt.Sprintf("records up to %d, as in the name of %s", newest.Sequence, newest.File),
 			fmt.Sprintf("the end at record %d", x.log.last()))
 	}
 	base := x.snapshotSequence()
@@ -257,13 +246,13 @@ func (x *examination) checkSnapshots() error {
 }
 
 // snapshotSequence returns the number of the newest undamaged snapshot's last record, or 0.
-func (x *examination) snapshotSequence() uint64 { return newestUndamaged(x.snapshots).sequence }
+func (x *examination) snapshotSequence() uint64 { return newestUndamaged(x.snapshots).Sequence }
 
 func (x *examination) damagedSnapshots() []*DamageError {
 	var damaged []*DamageError
 	for _, s := range x.snapshots {
-		if s.damage != nil {
-			damaged = append(damaged, s.damage)
+		if s.Damage != nil {
+			damaged = append(damaged, s.Damage)
 		}
 	}
 	return damaged
