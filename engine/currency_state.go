@@ -34,7 +34,7 @@ type CurrencyState struct {
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
 	// The store keeps history up to its newest day, which may be FutureDaysMax days in the future.
-	store := newQuoteStore(rules.HistoryDays + rules.FutureDaysMax)
+	store := &quoteStore{historyDays: rules.HistoryDays + rules.FutureDaysMax, market: &market{}, merged: &market{}}
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
 
@@ -79,7 +79,8 @@ func (c *CurrencyState) undo() {
 	}
 	applied := c.decided[:c.applied]
 	c.decided, c.applied, c.ahead = nil, 0, false
-	c.store.restore(c.snapshot.contents)
+	c.store.contents, c.store.market.known = c.snapshot.contents, false
+	c.store.share()
 	for _, event := range applied {
 		c.store.apply(event)
 		c.snapshot = nil

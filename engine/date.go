@@ -7,11 +7,8 @@ import (
 	_ "time/tzdata" // for machines without a time zone database
 )
 
-// Zone is the time zone of all dates.
-const Zone = "America/Santo_Domingo"
-
-// santoDomingo is the zone: UTC-4 without daylight saving time since 2000, and other offsets before.
-var santoDomingo = mustZone(time.LoadLocation(Zone))
+// santoDomingo is the time zone of all dates: UTC-4 without daylight saving time since 2000, and other offsets before.
+var santoDomingo = mustZone(time.LoadLocation("America/Santo_Domingo"))
 
 func mustZone(zone *time.Location, err error) *time.Location {
 	if err != nil {

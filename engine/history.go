@@ -201,9 +201,6 @@ func (s *quoteStore) mutableDay(date Date) *day {
 	if found && s.days[i].generation == s.generation {
 		return s.days[i]
 	}
-	if !s.owns.days {
-		s.days, s.owns.days = slices.Clone(s.days), true
-	}
 	d := &day{date: date, generation: s.generation}
 	if found {
 		d.rows = slices.Clone(s.days[i].rows)

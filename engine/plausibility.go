@@ -334,7 +334,12 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 	}
 	u := v.measure(c)
 	u.since = pending.Since // only quotes checked since the source first gave the value can contradict it
-	return (c.key.Kind != Commercial || before.contradicted(u, bidAsk{c.buy, c.sell}) == "") && v.corroboratedElsewhere(c)
+	if c.key.Kind == Commercial && before.contradicted(u, bidAsk{c.buy, c.sell}) != "" {
+		return false
+	}
+	corroborated := false
+	v.eachSimilar(c, func(_, _ string) { corroborated = true })
+	return corroborated
 }
 
 // near reports whether each side of a value differs from the candidate's by at most permille (thousandths).
@@ -390,18 +395,15 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 	return false
 }
 
-// corroboratedElsewhere reports whether a quote of the market, or a value waiting for confirmation, is similar.
-func (v *validator) corroboratedElsewhere(c *candidate) (found bool) {
-	v.eachSimilar(c, func(_, _ string) { found = true })
-	return found
-}
-
 // eachSimilar calls visit with institution and source of the market's quotes, and of the values waiting for
-// confirmation, that support the candidate's value.
+// confirmation, that support the candidate's value. Such a value is of another institution and from another source,
+// because one page can be wrong about two institutions. At least one side is in both.
 func (v *validator) eachSimilar(c *candidate, visit func(institution, source string)) {
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	check := func(key QuoteKey, source string, value bidAsk) {
-		if v.corroborates(key, source, value, c) {
+		inBoth := !value.buy.IsNull() && !c.buy.IsNull() || !value.sell.IsNull() && !c.sell.IsNull()
+		if inBoth && key.Institution != c.key.Institution && source != v.refresh.SourceID &&
+			c.near(value.buy, value.sell, v.rules.JumpPermille) {
 			visit(key.Institution, source)
 		}
 	}
@@ -420,13 +422,6 @@ func (v *validator) eachSimilar(c *candidate, visit func(institution, source str
 // near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.
 func near(a, b Decimal, permille int64) bool {
 	return a.IsNull() || b.IsNull() || within(a, b, permille)
-}
-
-// corroborates reports whether a value of the market supports the candidate's. It must be of another institution and
-// from another source, because one page can be wrong about two institutions. At least one side must be in both.
-func (v *validator) corroborates(key QuoteKey, source string, value bidAsk, c *candidate) bool {
-	return key.Institution != c.key.Institution && source != v.refresh.SourceID && c.near(value.buy, value.sell, v.rules.JumpPermille) &&
-		(!value.buy.IsNull() && !c.buy.IsNull() || !value.sell.IsNull() && !c.sell.IsNull())
 }
 
 // event returns the event with the accepted and quarantined observations. It omits observations that change nothing.
@@ -459,9 +454,11 @@ func (v *validator) event() *Refreshed {
 }
 
 func (v *validator) quarantine(c *candidate, event *Refreshed) {
+	o := c.observation
+	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
+	o.Channel, o.Kind = c.key.Channel, c.key.Kind
 	quarantined := Quarantined{
-		SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Observation: c.observation.truncated(),
-		Reason: c.reason, Detail: c.detail,
+		SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Observation: o, Reason: c.reason, Detail: c.detail,
 	}
 	if id, found := v.store.quarantineID(&quarantined); found {
 		c.quarantineID = id
@@ -470,14 +467,6 @@ func (v *validator) quarantine(c *candidate, event *Refreshed) {
 	quarantined.ID = v.store.lastQuarantineID + uint64(len(event.Quarantined)) + 1
 	c.quarantineID = quarantined.ID
 	event.Quarantined = append(event.Quarantined, quarantined)
-}
-
-// truncated returns the observation with texts of at most sideTextMax bytes, and with the default channel and kind.
-func (o Observation) truncated() Observation {
-	o.Buy, o.Sell, o.Document = truncateText(o.Buy), truncateText(o.Sell), truncateText(o.Document)
-	key := o.Key()
-	o.Channel, o.Kind = key.Channel, key.Kind
-	return o
 }
 
 func truncateText(text string) string { return text[:min(len(text), sideTextMax)] }

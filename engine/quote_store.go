@@ -11,8 +11,8 @@ import (
 // Beyond it the oldest are dropped from the store, but stay in the log.
 const quarantineMax = 4096
 
-// contents are the quotes, history and quarantine of one currency. A CurrencySnapshot shares the lists, so the
-// quoteStore copies a list before the first change (copy on write).
+// contents are the quotes, history and quarantine of one currency. A CurrencySnapshot shares the quotes,
+// days and quarantine, so the quoteStore copies them before a change (copy on write).
 type contents struct {
 	quotes           []*quote       // sorted by key; after a withdrawal a quote may have no SourceQuote
 	days             []*day         // sorted by date
@@ -25,16 +25,12 @@ type contents struct {
 // quoteStore changes the contents of one currency.
 type quoteStore struct {
 	contents
-	generation  uint64 // number of calls of share; quotes and days of an earlier generation are copied before a change
-	owns        ownedLists
+	generation  uint64  // number of calls of share; quotes and days of an earlier generation are copied before a change
 	historyDays int     // number of days of commercial history to keep, up to newest
 	trimmed     Date    // commercial rows of earlier days are already dropped
 	market      *market // see marketAt
 	merged      *market // memory for withCandidates
 }
-
-// ownedLists tells which lists were copied since the newest call of share, and can be changed in place.
-type ownedLists struct{ quotes, days, slots bool }
 
 // quote holds one QuoteKey's source quotes (the newest accepted quote of each source) and pending confirmations.
 type quote struct {
@@ -45,24 +41,13 @@ type quote struct {
 	pending      []PendingConfirmation
 }
 
-func newQuoteStore(historyDays int) *quoteStore {
-	return &quoteStore{historyDays: historyDays, market: &market{}, merged: &market{}}
-}
-
-// share returns the contents. After this the store copies a list before it changes the list.
+// share returns the contents. The store goes on with copies of the lists that it changes in place.
 func (s *quoteStore) share() contents {
 	s.generation++
-	s.owns = ownedLists{}
 	shared := s.contents
+	s.quotes, s.days, s.slots = slices.Clone(s.quotes), slices.Clone(s.days), slices.Clone(s.slots)
 	shared.quarantine = slices.Clip(shared.quarantine) // the store may append to the array
 	return shared
-}
-
-// restore replaces the contents by shared ones.
-func (s *quoteStore) restore(shared contents) {
-	s.contents = shared
-	s.share()
-	s.market.known = false
 }
 
 // mutableQuote returns the quote of a key, for changes.
@@ -70,9 +55,6 @@ func (s *quoteStore) mutableQuote(key QuoteKey) *quote {
 	i, found := slices.BinarySearchFunc(s.quotes, key, compareQuoteKey)
 	if found && s.quotes[i].generation == s.generation {
 		return s.quotes[i]
-	}
-	if !s.owns.quotes {
-		s.quotes, s.owns.quotes = slices.Clone(s.quotes), true
 	}
 	if !found {
 		s.quotes = slices.Insert(s.quotes, i, &quote{key: key, generation: s.generation})

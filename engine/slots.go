@@ -42,13 +42,9 @@ func compareAnsweredSlot(slot AnsweredSlot, sourceID string) int {
 }
 
 func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
-	if !slot.Slot.After(s.answeredSlot(slot.SourceID)) {
-		return
+	if slot.Slot.After(s.answeredSlot(slot.SourceID)) {
+		s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 	}
-	if !s.owns.slots {
-		s.slots, s.owns.slots = slices.Clone(s.slots), true
-	}
-	s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
 }
 
 // CompletedSlots returns the newest slot of each source whose refresh was accepted by all currencies in it. Sources
