@@ -7,7 +7,7 @@
 // # Processes
 //
 //	core 0   the node: tasard serve, with data from package apitest; or a baseline
-//	core 1   the bench, with the load generator (load.go, connection.go)
+//	core 1   the bench, with the load generator (load.go)
 //
 // Only one server has load at a time. Goals whose baseline is not installed are not measured:
 //
@@ -26,9 +26,9 @@
 //
 // # Where to change it
 //
-//	goals                   a row in goals.go, and a function in goals_data.go if it does not compare two servers
+//	goals                   a row in goals.go, and a function there if it does not compare two servers
 //	comparison of servers   runner.go
-//	requests                mix.go; the load generator: load.go, connection.go
-//	servers                 server.go (node), bare.go, nginx.go; processes: process.go; data: fixture.go
+//	requests                mix.go; the load generator: load.go
+//	servers, their data     server.go; processes: process.go
 //	a load on any node      main.go
 package main

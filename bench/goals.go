@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // bounds are the required ratios of the node to the other server. 0 means no requirement.
@@ -91,10 +94,9 @@ func (r *runner) measureGoal(ctx context.Context, s *scenario, out io.Writer) er
 	}
 	r.measured = nil
 	err := errors.Join(run(ctx, r, s), r.stopStarted())
-	var missing *missingError
 	switch {
-	case errors.As(err, &missing):
-		_, err = fmt.Fprintf(out, "| %s | %s | not measured: %v | | |\n", s.goal, s.title, missing)
+	case errors.Is(err, errNoNginx):
+		_, err = fmt.Fprintf(out, "| %s | %s | not measured: %v | | |\n", s.goal, s.title, errNoNginx)
 		return err
 	case err != nil:
 		return fmt.Errorf("%s, %s: %w", s.goal, s.title, err)
@@ -174,4 +176,104 @@ func median(figures []float64) float64 {
 		return sorted[middle]
 	}
 	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+const (
+	// capacityRounds is the number of rounds that measure the capacity of a server.
+	capacityRounds = 7
+	// firstMeasure is short, so that few accounts send a second request.
+	firstMeasure = 400 * time.Millisecond
+)
+
+// measureFirstRequests restarts the node in each round, so that most requests are the first ones of their accounts.
+func measureFirstRequests(ctx context.Context, r *runner, s *scenario) error {
+	f, _, err := r.fixture(s.accounts)
+	if err != nil {
+		return err
+	}
+	_, bare, err := r.sides(ctx, &scenario{mix: s.mix})
+	if err != nil {
+		return err
+	}
+	first := func(on *server) (sample, error) {
+		requests := newMix(benchHost, f.keys, bare.templates)
+		requests.inTurn = true
+		return r.sample(ctx, on, &generator{Requests: requests, Connections: r.options.Connections, Measure: min(r.options.Measure, firstMeasure)})
+	}
+	var pairs []pair
+	for range r.options.Rounds {
+		copied := &fixture{dir: filepath.Join(r.dir, "first"), keys: f.keys}
+		if err := errors.Join(os.RemoveAll(copied.dir), os.CopyFS(copied.dir, os.DirFS(f.dir))); err != nil {
+			return err
+		}
+		node, err := startNode(ctx, r.tasard, copied, serverCore)
+		if err != nil {
+			return err
+		}
+		var p pair
+		if p.a, err = first(node); err == nil {
+			p.b, err = first(bare.server)
+		}
+		if err = errors.Join(err, node.stop()); err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	r.addRatios(s, "", pairs, [2]string{"node", bareName})
+	return nil
+}
+
+// halfCapacity measures how many requests per second a server can answer, and returns half of that number.
+func (r *runner) halfCapacity(ctx context.Context, s side) (float64, error) {
+	var capacity []float64
+	for range min(r.options.Rounds, capacityRounds) {
+		result, err := r.measure(ctx, s)
+		if err != nil {
+			return 0, err
+		}
+		capacity = append(capacity, requestsPerSecond(&result))
+	}
+	return median(capacity) / 2, nil
+}
+
+// measureRefresh compares the latency of a node with and without an update of all quotes, at half of its capacity. The
+// node runs on all cores.
+func measureRefresh(ctx context.Context, r *runner, s *scenario) error {
+	f, keys, err := r.fixture(0)
+	if err != nil {
+		return err
+	}
+	f.certificate = nil
+	node, err := r.track(startNode(ctx, r.tasard, f, anyCore))
+	if err != nil {
+		return err
+	}
+	on := side{server: node, keys: keys, templates: mixes()[s.mix]}
+	if on.rate, err = r.halfCapacity(ctx, on); err != nil {
+		return err
+	}
+	var pairs []pair
+	for range r.options.Rounds {
+		var p pair
+		if p.b, err = r.measure(ctx, on); err != nil {
+			return err
+		}
+		file := filepath.Join(r.dir, "refresh.csv")
+		if err := f.writeRefresh(file); err != nil {
+			return err
+		}
+		update, err := startProcess("tasard import", anyCore, r.tasard, "import", "--data", f.dir, file)
+		if err != nil {
+			return err
+		}
+		if p.a, err = r.measure(ctx, on); err != nil {
+			return errors.Join(err, update.stop())
+		}
+		if err := update.awaitExit(ctx); err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+	}
+	r.addRatios(s, fmt.Sprintf("at %.0f requests/s: ", on.rate), pairs, [2]string{"refresh", "quiet"})
+	return nil
 }

@@ -3,23 +3,30 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // newTestLoad returns a load that lasts a fifth of a second.
 func newTestLoad(address string, connections int, rate float64) *generator {
 	return &generator{
-		Address: address, Requests: &fixedRequest{}, Connections: connections, Rate: rate, Warmup: 20 * time.Millisecond,
+		Address: address, Requests: newMix("x", nil, []requestTemplate{{path: "/"}}), Connections: connections, Rate: rate, Warmup: 20 * time.Millisecond,
 		Measure: 200 * time.Millisecond,
 	}
 }
@@ -51,16 +58,6 @@ func TestLoad_Counts(t *testing.T) {
 				t.Errorf("rate %v: the generator used %v in %v", rate, g.CPU, g.Elapsed)
 			}
 		}
-	}
-}
-
-// TestLoad_Pipelined counts each of the requests that are sent together.
-func TestLoad_Pipelined(t *testing.T) {
-	server := serve(t, answering(strings.Repeat(plainReply, 3)))
-	g := newTestLoad(server.Addr().String(), 4, 0)
-	g.Pipeline = 3
-	if err := g.run(t.Context()); err != nil || g.Responses == 0 || g.Responses != g.Sent || g.Responses%3 != 0 || g.Statuses[200] != g.Responses {
-		t.Errorf("%+v, %v", g.results, err)
 	}
 }
 
@@ -116,7 +113,7 @@ func TestLoad_WarmUpIsNotCounted(t *testing.T) {
 		})
 		g.OnMeasure = func() error { open(); return nil }
 		noError(t, g.run(t.Context()))
-		if early := g.Requests.(*fixedRequest).count - g.Sent; early < 4 || rate == 0 && early != 4 {
+		if early := g.Requests.sent - g.Sent; early < 4 || rate == 0 && early != 4 {
 			t.Errorf("rate %v: %d requests are not counted, want those of 4 connections", rate, early)
 		}
 		if rate > 0 && (g.Intended < 199 || g.Intended > 201) {
@@ -243,14 +240,6 @@ const okHead = "HTTP/1.1 200 OK\r\n"
 
 const plainReply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-// fixedRequest sends the same request again and again, and counts.
-type fixedRequest struct{ count int }
-
-func (r *fixedRequest) Next(dst []byte, _ *rand.Rand) []byte {
-	r.count++
-	return append(dst, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"...)
-}
-
 // serve runs a conversation on each connection, in its own goroutine, which ends with the connection.
 func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	t.Helper()
@@ -276,7 +265,7 @@ func serve(t testing.TB, conversation func(net.Conn)) net.Listener {
 	return listener
 }
 
-// readRequest reads a request of fixedRequest: a single read, because it is one short write.
+// readRequest reads a request of newTestLoad: a single read, because it is one short write.
 func readRequest(conn net.Conn, buffer []byte) bool {
 	n, err := conn.Read(buffer)
 	return err == nil && n > 0
@@ -295,3 +284,83 @@ func answering(reply string) func(net.Conn) {
 
 // silent is a conversation without responses.
 func silent(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+
+// stream returns the first n requests as sent on the wire.
+func stream(m *mix, seed uint64, n int) []byte {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var all []byte
+	for range n {
+		all = m.Next(all, random)
+	}
+	return all
+}
+
+// TestMix_Requests checks that net/http can read every request, with the host, one of the keys and its headers, as
+// often as its weight says.
+func TestMix_Requests(t *testing.T) {
+	const n, host = 20_000, "node.example:8080"
+	keys, questions := []string{"k-1", "k-2", "k-3"}, mixes()[mixAll]
+	m := newMix(host, keys, questions)
+	reader, counts, traces := bufio.NewReader(bytes.NewReader(stream(m, 1, n))), map[string]int{}, map[string]bool{}
+	for i := range n {
+		request, err := http.ReadRequest(reader)
+		if err != nil || request.Host != host || request.Method != http.MethodGet {
+			t.Fatalf("request %d: %+v, %v", i, request, err)
+		}
+		path, _, _ := strings.Cut(request.RequestURI, "amount=")
+		counts[path+request.Header.Get("Accept-Encoding")]++
+		counts[request.Header.Get("Authorization")]++
+		traces[request.Header.Get("Traceparent")] = true
+	}
+	wants := map[string]int{}
+	for _, q := range questions {
+		_, encoding, _ := strings.Cut(strings.TrimSpace(q.headers), ": ")
+		wants[strings.TrimSuffix(q.path, "amount=")+encoding] = n * q.weight / 100
+	}
+	for _, key := range keys {
+		wants["Bearer "+key] = n / len(keys)
+	}
+	for what, want := range wants {
+		if got := counts[what]; got < want-want/5-40 || got > want+want/5+40 {
+			t.Errorf("%s: %d times, want about %d", what, got, want)
+		}
+	}
+	if len(counts) != len(wants) || len(traces) < n-10 {
+		t.Errorf("%v, want %v; %d trace IDs", counts, wants, len(traces))
+	}
+}
+
+// TestMix_InTurn checks that every account sends one request in turn, and that a proxied request has an address.
+func TestMix_InTurn(t *testing.T) {
+	m := newMix("x", []string{"a", "b"}, mixes()[mixProxied])
+	m.inTurn = true
+	text := string(stream(m, 1, 3))
+	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || strings.Count(text, "\r\nX-Forwarded-For: 203.0.113.") != 3 {
+		t.Error(text)
+	}
+}
+
+// TestStartProcess checks that a process has one core, and no settings of the caller's environment.
+func TestStartProcess(t *testing.T) {
+	for _, name := range []string{"TASARD_DATA", "GOGC", "PGDATA"} {
+		t.Setenv(name, "1")
+	}
+	var before, after unix.CPUSet
+	runtime.LockOSThread() // the thread that starts the process
+	defer runtime.UnlockOSThread()
+	noError(t, unix.SchedGetaffinity(0, &before))
+	core := 0
+	for !before.IsSet(core) {
+		core++
+	}
+	script := "grep Cpus_allowed_list /proc/self/status; echo GOMAXPROCS $GOMAXPROCS$TASARD_DATA$GOGC$PGDATA >&2; exit 7"
+	p, err := startProcess("script", core, "/bin/sh", "-c", script)
+	noError(t, err)
+	said := fmt.Sprint(p.awaitExit(t.Context())) // with the output
+	if !strings.Contains(said, "exit status 7") || !strings.Contains(said, "\nGOMAXPROCS 1\n") || !strings.Contains(said, fmt.Sprintf("Cpus_allowed_list:\t%d\n", core)) {
+		t.Errorf("on core %d: %s", core, said)
+	}
+	if err := unix.SchedGetaffinity(0, &after); err != nil || after != before {
+		t.Errorf("the bench had the cores %v and has %v: %v", before, after, err)
+	}
+}

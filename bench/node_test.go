@@ -5,17 +5,22 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
 )
 
 // TestNode builds the real program once, measures goals with it in rounds too short to mean anything, compares a bare
@@ -174,4 +179,110 @@ func TestSettings(t *testing.T) {
 	if s, err := readSettings([]string{"-tasard", "x", "-goals", "f3,F1"}, io.Discard); err != nil || len(s.goals) != 7 {
 		t.Errorf("%+v, %v", s, err)
 	}
+}
+
+// settingsIn returns the fields of the HTTP server that a function makes, without those that set up no connection.
+func settingsIn(text, function string) map[string]string {
+	maker := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(text)
+	settings := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s+(.*?),(?: //.*)?$`).FindAllStringSubmatch(maker, -1) {
+		settings[found[1]] = strings.ReplaceAll(found[2], " ", "")
+	}
+	for _, name := range []string{"ErrorHandler", "ExpectHandler", "HeaderReceived", "Logger"} {
+		delete(settings, name)
+	}
+	return settings
+}
+
+// TestBare_HasTheNodesSettings compares the bare server's settings with the node's, so that neither is tuned without
+// the other.
+func TestBare_HasTheNodesSettings(t *testing.T) {
+	text, err := os.ReadFile("../httpapi/server.go")
+	noError(t, err)
+	own, err := os.ReadFile("server.go")
+	noError(t, err)
+	node, bare := settingsIn(string(text), "newHTTP"), settingsIn(string(own), "bareServer")
+	for name := range node {
+		if bare[name] == "" {
+			t.Errorf("%s of the node's server is not set", name)
+		}
+	}
+	defaults := regexp.MustCompile(`(?m)^\tl\.(\w+) = cmp\.Or\(max\(0, l\.\w+\), (.+)\)$`).FindAllStringSubmatch(string(text), -1)
+	for _, limit := range defaults {
+		name := strings.NewReplacer("HeaderBytesMax", "ReadBufferSize", "BodyBytesMax", "MaxRequestBodySize", "ConnsMax", "Concurrency").Replace(limit[1])
+		if got := strings.TrimPrefix(bare[name], "2*"); got != strings.ReplaceAll(limit[2], " ", "") {
+			t.Errorf("%s is %q, the node's %s %q", name, got, limit[1], limit[2])
+		}
+	}
+	if len(bare) != len(node) || len(defaults) != 6 {
+		t.Errorf("the bare server has the settings %v, the node %v and %d limits", bare, node, len(defaults))
+	}
+}
+
+// TestBare_AllocatesNothing: a baseline that makes garbage would flatter the node.
+func TestBare_AllocatesNothing(t *testing.T) {
+	handler, err := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"))
+	noError(t, err)
+	var ctx fasthttp.RequestCtx
+	handler(&ctx)
+	if got := string(ctx.Response.Body()); ctx.Response.StatusCode() != 200 || got != "{}" {
+		t.Errorf("%d %s", ctx.Response.StatusCode(), got)
+	}
+	if count := testing.AllocsPerRun(100, func() { handler(&ctx) }); count != 0 {
+		t.Errorf("an answer costs %v allocations", count)
+	}
+}
+
+// TestMain is the bench itself if a test has started this binary as a server; otherwise it runs the tests. fasthttp
+// leaves a goroutine for the Date header, and one for each server that ends some seconds later.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == bareName {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
+}
+
+// buildNode builds the node with a text replaced by another in a file of the module; file "" changes nothing.
+func buildNode(t *testing.T, file string, changes ...string) string {
+	t.Helper()
+	path, args := filepath.Join(t.TempDir(), "tasard"), []string{"build", "-ldflags=-s -w"}
+	if file != "" {
+		file, overlay := filepath.Join("..", file), path+".json"
+		source, err := os.ReadFile(file)
+		if err != nil || strings.Count(string(source), changes[0]) != 1 {
+			t.Fatalf("change %s: %v, or not once:\n%s", file, err, changes[0])
+		}
+		if file, err = filepath.Abs(file); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, path+".go", []byte(strings.Replace(string(source), changes[0], changes[1], 1)))
+		writeFile(t, overlay, fmt.Appendf(nil, `{"Replace":{%q:%q}}`, file, path+".go"))
+		args = append(args, "-overlay", overlay)
+	}
+	if output, err := exec.Command("go", append(args, "-o", path, "..")...).CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, output)
+	}
+	return path
+}
+
+// noError ends a test at an error.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	noError(t, os.WriteFile(path, text, 0o600))
+}
+
+func writeProgram(t *testing.T, path, script string) {
+	t.Helper()
+	noError(t, os.WriteFile(path, []byte(script), 0o700))
 }

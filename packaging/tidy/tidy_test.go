@@ -26,7 +26,7 @@ func goroutineFiles() map[string]string {
 		"actors/mailbox/dispatcher.go":          "mailbox.System.Close, at the end of System.Close",
 		"actors/system.go":                      "System.Close: waits for the replay",
 		"actors/internal/commitlog/log.go":      "worker.stop, in System.Close",
-		"bench/bare.go":                         "runBare: closes the listener when its context ends",
+		"bench/server.go":                       "runBare: closes the listener when its context ends",
 		"bench/process.go":                      "process.stop or kill: waits for the end of the process",
 		"bench/load.go":                         "generator.drive: waits for every client",
 		"collectors/collector.go":               "Collector.Run: waits for every source",
