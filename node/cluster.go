@@ -147,13 +147,10 @@ type clusterJournal struct {
 
 // Join joins the cluster.
 func (j *clusterJournal) Join(ctx context.Context) (loginCodeKey []byte, err error) {
-	if j.Journal, err = j.cluster.Join(ctx); err == nil {
-		loginCodeKey, err = j.cluster.LoginCodeKey(ctx)
-	}
-	if err != nil {
+	if j.Journal, err = j.cluster.Join(ctx); err != nil {
 		return nil, joinError{clusterError(ctx, j.dir, err)}
 	}
-	return loginCodeKey, nil
+	return j.cluster.LoginCodeKey(), nil
 }
 
 // Node implements actors.Shared.

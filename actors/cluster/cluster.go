@@ -48,11 +48,9 @@ type Cluster struct {
 	health       atomic.Pointer[actors.ClusterHealth]
 	leaderSeenAt time.Time // when this node most recently saw a majority; used only by watch
 
-	ctx       context.Context // canceled by Close
-	cancel    context.CancelFunc
-	tasks     taskGroup
-	closeOnce sync.Once
-	closeErr  error
+	ctx    context.Context // canceled by Close
+	cancel context.CancelFunc
+	tasks  taskGroup
 }
 
 // Open opens the local log and listens for other nodes. It does not wait for other nodes. The caller must then call
@@ -87,7 +85,7 @@ func (c *Cluster) joinError(err error) error {
 // seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, the error says
 // what the operator should do. Join must be called once.
 func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
-	if c.log, err = c.join(ctx, c.log); err != nil {
+	if err := c.join(ctx); err != nil {
 		return nil, c.joinError(err)
 	}
 	journal, err := newJournal(c, c.log)
@@ -113,7 +111,10 @@ func (c *Cluster) open() (err error) {
 	if err := install(c.config.Dir); err != nil {
 		return err
 	}
-	self, err := readIdentity(&c.config)
+	self, found, err := readIdentityFile(c.config.Dir)
+	if err == nil && found {
+		err = self.check(&c.config)
+	}
 	if err != nil {
 		return err
 	}
@@ -152,12 +153,7 @@ func (c *Cluster) open() (err error) {
 		return fmt.Errorf("%s has the log of stream %s, and the directory belongs to stream %s: %w: start this node with an empty directory",
 			filepath.Join(c.config.Dir, raftDirName), stream, self.Stream, ErrUnusable)
 	}
-	return c.startNetwork()
-}
-
-// startNetwork starts the connections to other nodes and the heartbeats.
-func (c *Cluster) startNetwork() (err error) {
-	c.peers = newPeerTable(c)
+	c.peers = &peerTable{cluster: c, byName: map[string]heartbeat{}, lost: map[string]bool{}}
 	if c.transport, err = listen(c); err != nil {
 		return err
 	}
@@ -182,25 +178,23 @@ func (c *Cluster) Health() actors.ClusterHealth {
 	return h
 }
 
-// Close ends the connections and waits for all goroutines of the Cluster. Journal.Close must be called first.
-func (c *Cluster) Close() error {
-	c.closeOnce.Do(func() {
-		c.cancel()
-		if c.transport != nil {
-			c.transport.close()
-		}
-		c.tasks.wait()
-		if c.store != nil {
-			c.closeErr = c.store.close()
-		}
-		if c.log != nil {
-			c.closeErr = errors.Join(c.closeErr, c.log.Close())
-		}
-		if c.lockFile != nil {
-			c.closeErr = errors.Join(c.closeErr, unlockDir(c.lockFile))
-		}
-	})
-	return c.closeErr
+// Close ends the connections and waits for all goroutines of the Cluster. It is called once, after Journal.Close.
+func (c *Cluster) Close() (err error) {
+	c.cancel()
+	if c.transport != nil {
+		c.transport.close()
+	}
+	c.tasks.wait()
+	if c.store != nil {
+		err = c.store.close()
+	}
+	if c.log != nil {
+		err = errors.Join(err, c.log.Close())
+	}
+	if c.lockFile != nil {
+		err = errors.Join(err, unlockDir(c.lockFile))
+	}
+	return err
 }
 
 // taskGroup runs goroutines and waits for their end.

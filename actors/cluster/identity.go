@@ -47,15 +47,6 @@ func readIdentityFile(dir string) (i identity, found bool, err error) {
 	return i, true, nil
 }
 
-// readIdentity reads and checks cluster.json. If there is no such file, it returns an identity without a stream.
-func readIdentity(c *Config) (identity, error) {
-	i, found, err := readIdentityFile(c.Dir)
-	if err == nil && found {
-		err = i.check(c, filepath.Join(c.Dir, identityName))
-	}
-	return i, err
-}
-
 // ErrDiverged means that this node's own log has records that the stream does not have.
 var ErrDiverged = errors.New("the log of this node differs from the stream")
 
@@ -98,7 +89,8 @@ func Leave(dir string) error {
 	return errors.Join(err, unlockDir(lock))
 }
 
-func (i identity) check(c *Config, path string) error {
+func (i identity) check(c *Config) error {
+	path := filepath.Join(c.Dir, identityName)
 	switch {
 	case i.Format < identityFormat:
 		return earlierVersion(c.Dir)

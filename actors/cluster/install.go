@@ -195,24 +195,16 @@ func (c *Cluster) sendLog(conn *timedConn) {
 	select {
 	case c.transfers <- struct{}{}:
 		defer func() { <-c.transfers }()
-		err = c.writeLog(conn)
+		if err = errors.New("this node has no complete log yet"); c.Journal() != nil {
+			conn.limit = chunkTimeout
+			out := bufio.NewWriterSize(conn, chunkBytes)
+			err = errors.Join(packLog(c.config.Dir, out), out.Flush())
+		}
 	default:
 	}
 	if err != nil {
 		c.logger.Warn("log not sent to another node", "cause", err.Error())
 	}
-}
-
-func (c *Cluster) writeLog(conn *timedConn) error {
-	if c.Journal() == nil {
-		return errors.New("this node has no complete log yet")
-	}
-	conn.limit = chunkTimeout
-	out := bufio.NewWriterSize(conn, chunkBytes)
-	if err := packLog(c.config.Dir, out); err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,12 +33,11 @@ var errClosed = errors.New("the journal of the cluster is closed")
 type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
-	cluster          *Cluster
-	taken            uint64                    // index of the newest entry of raft that Follow has read
-	snapshotSequence atomic.Uint64             // sequence of the newest snapshot
-	stop             chan error                // makes Follow return the error
-	diskFull         atomic.Bool               // the local log waits for space on the disk
-	diskSince        atomic.Pointer[time.Time] // start of the append to the local log in progress, or nil
+	cluster   *Cluster
+	taken     uint64                    // index of the newest entry of raft that Follow has read
+	stop      chan error                // makes Follow return the error
+	diskFull  atomic.Bool               // the local log waits for space on the disk
+	diskSince atomic.Pointer[time.Time] // start of the append to the local log in progress, or nil
 
 	mu           sync.Mutex // guards the fields below
 	last         uint64     // sequence of the newest record in the local log
@@ -58,7 +56,6 @@ type proposal struct {
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, stop: make(chan error, 1), last: log.Last()}
-	j.snapshotSequence.Store(log.Recovery().SnapshotSequence)
 	sum, err := lastChecksum(log)
 	j.lastChecksum = sum
 	return j, err
@@ -75,15 +72,6 @@ func lastChecksum(log *wal.Log) (sum uint32, err error) {
 		return nil
 	})
 	return sum, err
-}
-
-// WriteSnapshot implements actors.Journal.
-func (j *Journal) WriteSnapshot(sequence uint64, write func(io.Writer) error) error {
-	if err := j.Log.WriteSnapshot(sequence, write); err != nil {
-		return err
-	}
-	j.snapshotSequence.Store(max(j.snapshotSequence.Load(), sequence))
-	return nil
 }
 
 // Close closes the local log. An Append that still waits returns an error. Close does not close the Cluster. Call it
@@ -112,7 +100,7 @@ func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 		return 0, err
 	}
 	if !j.cluster.replica.propose(term, body) {
-		j.end(p, actors.ErrNotLeader)
+		j.end(actors.ErrNotLeader)
 		return 0, actors.ErrNotLeader
 	}
 	<-p.done
@@ -137,20 +125,20 @@ func (j *Journal) begin(record []byte) (*proposal, []byte, error) {
 	return j.pending, f.encode(), nil
 }
 
-// end sets the outcome of a proposal that is still pending. With p == nil it is any.
-func (j *Journal) end(p *proposal, err error) {
+// end sets the outcome of the pending proposal, if there is one.
+func (j *Journal) end(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.pending != nil && (p == nil || p == j.pending) {
-		j.endPending(err)
-	}
+	j.endPending(err)
 }
 
 // endPending is called with mu locked.
 func (j *Journal) endPending(err error) {
-	j.pending.err = err
-	close(j.pending.done)
-	j.pending = nil
+	if j.pending != nil {
+		j.pending.err = err
+		close(j.pending.done)
+		j.pending = nil
+	}
 }
 
 // proposing reports whether a proposal has no outcome yet.
@@ -198,12 +186,8 @@ func (j *Journal) committed(frames []frame) {
 func (j *Journal) closeWith(err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closeErr == nil {
-		j.closeErr = err
-	}
-	if j.pending != nil {
-		j.endPending(j.closeErr)
-	}
+	j.closeErr = cmp.Or(j.closeErr, err)
+	j.endPending(j.closeErr)
 }
 
 const (

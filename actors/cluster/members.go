@@ -104,9 +104,6 @@ func (r *replica) voters() []uint64 { return r.conf.Load().GetVoters() }
 
 func (r *replica) votes() bool { return slices.Contains(r.voters(), r.id) }
 
-// isCurrent reports whether this node votes and has applied all entries up to the read index.
-func (r *replica) isCurrent() bool { return r.caughtUp() && r.votes() }
-
 // leaveFullDisk hands over the leadership before this node's disk is so full that it must refuse entries.
 func (r *replica) leaveFullDisk() {
 	if j := r.c.Journal(); j != nil && r.leads.Load() && j.CheckSpace(spaceMargin) != nil {
@@ -117,12 +114,15 @@ func (r *replica) leaveFullDisk() {
 // spaceMargin is the free disk space that a leader needs in addition to the reserve.
 const spaceMargin = 4 << 20
 
-// removedError returns an error if the cluster has removed this node.
-func (c *Cluster) removedError() error {
+// stopCause returns an error if the cluster has removed this node, or if its directory is an old copy.
+func (c *Cluster) stopCause() error {
 	for _, h := range c.peers.reachable(c.config.Clock()) {
 		if h.Leader && slices.Contains(h.Removed, c.self.Load().Raft) {
 			return errors.New("the cluster has removed this node: start it with an empty directory")
 		}
+	}
+	if c.replica.older.Load() {
+		return errOlder
 	}
 	return nil
 }

@@ -38,10 +38,6 @@ type peerTable struct {
 	lost   map[string]bool // nodes whose loss was logged
 }
 
-func newPeerTable(c *Cluster) *peerTable {
-	return &peerTable{cluster: c, byName: map[string]heartbeat{}, lost: map[string]bool{}}
-}
-
 // receive handles a heartbeat from a node.
 func (t *peerTable) receive(from string, body []byte) {
 	var h heartbeat
@@ -102,12 +98,12 @@ func (c *Cluster) heartbeat() heartbeat {
 	h := heartbeat{Members: c.config.memberAddresses(), Raft: self.Raft, Stream: self.Stream}
 	h.Name, h.Address, h.Version, h.Record = c.config.name(), c.config.advertise, c.config.Version, c.last.Load()
 	r := c.replica
-	h.Durable, h.Leader, h.Current = r.durableIndexes(), r.leads.Load(), r.isCurrent()
+	h.Durable, h.Leader, h.Current = r.durableIndexes(), r.leads.Load(), r.caughtUp() && r.votes()
 	if h.Leader {
 		h.Removed = r.state.Load().Removed
 	}
 	if journal := c.Journal(); journal != nil {
-		h.Record, h.Snapshot, h.HasBackup = journal.Last(), journal.snapshotSequence.Load(), true
+		h.Record, h.Snapshot, h.HasBackup = journal.Last(), journal.Stats().SnapshotSequence, true
 	}
 	return h
 }

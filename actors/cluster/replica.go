@@ -350,7 +350,7 @@ func (r *replica) setLeads(leads bool) {
 // endLeadership ends the term in which this node decides. The outcome of a record that it has proposed is unknown.
 func (r *replica) endLeadership() {
 	if j := r.c.Journal(); r.leadership.Swap(nil) != nil && j != nil {
-		j.end(nil, actors.ErrOutcomeUnknown)
+		j.end(actors.ErrOutcomeUnknown)
 	}
 }
 

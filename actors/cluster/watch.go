@@ -52,14 +52,11 @@ func (c *Cluster) stopOnProblem() {
 	if j == nil {
 		return
 	}
-	err := c.removedError()
+	err := c.stopCause()
 	if accepting, refusing := c.transport.acceptance(); err == nil && refusing > accepting {
 		err = c.otherProcessError()
 	}
 	r, last := c.replica, c.last.Load()
-	if err == nil && r.older.Load() {
-		err = errOlder
-	}
 	if err == nil && r.caughtUpSince(c.copiedAt) {
 		err = r.checkEnd(last)
 	}
