@@ -42,7 +42,7 @@ func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error)
 		return c, nil
 	}
 	defer recovered(&err)
-	snapshot, err := record.NewDecoder().Snapshot(state, func(account.State) error { c.Accounts++; return nil })
+	snapshot, err := new(record.Decoder).Snapshot(state, func(account.State) error { c.Accounts++; return nil })
 	if err != nil {
 		return c, fmt.Errorf("read the state after record %d: %w", sequence, err)
 	}

@@ -37,7 +37,7 @@ func (n *node) grants(t *testing.T) (grants []account.DayGranted) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, data := range n.all {
-		events, err := record.NewDecoder().Events(data, nil)
+		events, err := new(record.Decoder).Events(data, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -161,7 +161,7 @@ type replayer struct {
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, states: map[string]*engine.CurrencyState{}, decoder: record.NewDecoder(), accounts: accounts.NewReplay(),
+		system: s, states: map[string]*engine.CurrencyState{}, decoder: new(record.Decoder), accounts: accounts.NewReplay(),
 	}
 }
 

@@ -87,7 +87,7 @@ func TestS3_ThrottledTriesAreInTheLog(t *testing.T) {
 		}
 	}
 	last := n.journal.records[len(n.journal.records)-1]
-	if event, err := record.NewDecoder().Event(last); err != nil {
+	if event, err := new(record.Decoder).Event(last); err != nil {
 		t.Error(err)
 	} else if _, refused := event.(*record.CodeRefused); !refused {
 		t.Errorf("the last of 40 wrong tries is %T", event)

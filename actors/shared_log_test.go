@@ -258,7 +258,7 @@ func (j *sharedJournal) next(ctx context.Context) (uint64, []byte) {
 
 // hears returns a record as the node receives it.
 func (n *sharedNode) hears(data []byte) []byte {
-	decoder := record.NewDecoder()
+	decoder := new(record.Decoder)
 	b, err := decoder.Bundle(data)
 	if err != nil || n.deaf == nil {
 		return bytes.Clone(data)

@@ -149,7 +149,7 @@ func published(t panicStops, records [][]byte) map[string]int {
 	t.Helper()
 	count := map[string]int{}
 	for _, one := range records {
-		events, err := record.NewDecoder().Events(one, nil)
+		events, err := new(record.Decoder).Events(one, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,9 +77,10 @@ type special struct {
 }
 
 // Event is a change of one account.
-type Event interface {
-	AccountID() uint64
-}
+type Event interface{ accountID() uint64 }
+
+// IDOf returns the account of an event.
+func IDOf(event Event) uint64 { return event.accountID() }
 
 // Events of accounts. By names the cause of an event: "owner" (of the account) or an operator.
 type (
@@ -154,29 +155,14 @@ type (
 	}
 )
 
-// AccountID returns the account.
-func (e *Created) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *KeyCreated) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *KeyRevoked) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *Leased) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *Returned) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *Suspended) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *Restored) AccountID() uint64 { return e.Account }
-
-// AccountID returns the account.
-func (e *QuotaSet) AccountID() uint64 { return e.Account }
+func (e *Created) accountID() uint64    { return e.Account }
+func (e *KeyCreated) accountID() uint64 { return e.Account }
+func (e *KeyRevoked) accountID() uint64 { return e.Account }
+func (e *Leased) accountID() uint64     { return e.Account }
+func (e *Returned) accountID() uint64   { return e.Account }
+func (e *Suspended) accountID() uint64  { return e.Account }
+func (e *Restored) accountID() uint64   { return e.Account }
+func (e *QuotaSet) accountID() uint64   { return e.Account }
 
 // New returns an empty account. Apply its Created event next.
 func New(id uint64) *Account {

@@ -57,7 +57,7 @@ type quotaRecord struct {
 // modelGrant is a DayGranted in the log of the model.
 type modelGrant struct{ DayGranted }
 
-func (modelGrant) AccountID() uint64 { return 1 }
+func (modelGrant) accountID() uint64 { return 1 }
 
 // quotaAdmission is an admission as its caller saw it.
 type quotaAdmission struct {

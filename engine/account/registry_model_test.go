@@ -104,10 +104,10 @@ func (s *loginState) apply(event any) {
 	case RegistryEvent:
 		s.registry.Apply(e)
 	case Event:
-		if s.accounts[e.AccountID()] == nil {
-			s.accounts[e.AccountID()] = New(e.AccountID())
+		if s.accounts[e.accountID()] == nil {
+			s.accounts[e.accountID()] = New(e.accountID())
 		}
-		s.accounts[e.AccountID()].Apply(e, ClockReading{})
+		s.accounts[e.accountID()].Apply(e, ClockReading{})
 	}
 }
 

@@ -81,10 +81,10 @@ func (n *loginNode) createKey() {
 	}
 	n.propose(event, func() {
 		m.counts["created"]++
-		m.keys[secret.Reveal()] = &keyTruth{event.AccountID(), id, false}
+		m.keys[secret.Reveal()] = &keyTruth{event.accountID(), id, false}
 		active := 0
 		for _, key := range m.keys {
-			if key.account == event.AccountID() && !key.revoked && !m.revoking(key) {
+			if key.account == event.accountID() && !key.revoked && !m.revoking(key) {
 				active++
 			}
 		}

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
-	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
@@ -76,8 +73,8 @@ type checkReturn struct{ mailbox.OneWay }
 
 // AccountActor is the actor of one account, with its mailbox. It runs until the node stops.
 type AccountActor struct {
-	Ref mailbox.Ref
-	*accountCommon
+	Ref      mailbox.Ref
+	shard    *ShardActor // the account uses only its constant fields, and grants
 	ID       uint64
 	Account  *account.Account
 	stopped  *engine.Error // if not nil, the error for all new leases and changes
@@ -88,31 +85,6 @@ type AccountActor struct {
 
 	queued      []*admissionRequest  // requests that wait for a lease
 	firstQueued [1]*admissionRequest // backing array of queued
-}
-
-// accountCommon is what all accounts of a shard share. Only grants changes.
-type accountCommon struct {
-	quotaPolicy account.QuotaPolicy
-	grants      atomic.Pointer[account.DayGrants] // set by the shard
-	clock       *monotonicClock
-	majority    commitlog.Majority
-	log         *commitlog.Log
-	node        engine.NodeID // 0 without a cluster
-	askLeader   func(records [][]byte) []error
-	calls       *sync.WaitGroup // goroutines that run askLeader
-	asking      *atomic.Int64   // number of these
-	keys        *keyindex.Index
-	shard       *mailbox.Ref
-	timer       *writeTimer
-	queuedMax   int // maximum length of AccountActor.queued
-	changesMax  int // maximum of AccountActor.Changes
-}
-
-// policy returns the quota policy, including the shard's grants.
-func (c *accountCommon) policy() account.QuotaPolicy {
-	policy := c.quotaPolicy
-	policy.Grants = c.grants.Load()
-	return policy
 }
 
 // Receive implements mailbox.Actor.
@@ -126,7 +98,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *usageRequest:
 		m.Reply(a.usage(m.Query.key))
 	case *accountRequest:
-		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.clock.Now(), a.policy())}, nil)
+		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.shard.parent.clock.Now(), a.shard.policy())}, nil)
 	case *changeRequest:
 		a.change(m)
 	case *eventWrite:
@@ -134,13 +106,13 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 	case *commitlog.RemoteEvents[account.Event]:
 		a.remote(m)
 	case *checkReturn:
-		if now := a.clock.Now(); a.stopped == nil && !a.stopping && !a.leasing() {
+		if now := a.shard.parent.clock.Now(); a.stopped == nil && !a.stopping && !a.leasing() {
 			if event := a.Account.NextReturn(now); event != nil {
 				a.ask(event, now, false)
 			}
 		}
 	case *commitlog.SnapshotRequest:
-		a.Account.Shrink(a.clock.Now()) // frees memory; done here because every account gets this message, but rarely
+		a.Account.Shrink(a.shard.parent.clock.Now()) // frees memory; done here because every account gets this message, but rarely
 		state := a.Account.State()
 		m.SetAccount(record.AppendAccount(make([]byte, 0, accountBytesMost), &state))
 	case *returnLease:
@@ -168,8 +140,8 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		m.Reject(mailbox.ErrStopped)
 		return
 	}
-	now := a.Account.WithDay(a.clock.Now()) // computes the day once
-	result, needsLease := a.Account.Admit(m.Query.key, now, a.policy())
+	now := a.Account.WithDay(a.shard.parent.clock.Now()) // computes the day once
+	result, needsLease := a.Account.Admit(m.Query.key, now, a.shard.policy())
 	if needsLease {
 		a.queueForLease(m, now)
 		return
@@ -180,7 +152,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		a.lease(m.Query.key, now, 0)
 	case !a.urgent && a.Account.LeaseLow(now):
 		a.urgent = true
-		a.timer.flushNow()
+		a.shard.parent.timer.flushNow()
 	}
 	a.reply(m, result, now)
 }
@@ -201,10 +173,10 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 	case a.stopped != nil:
 		m.Reject(a.stopped)
 		return
-	case a.majority.Lost():
+	case a.shard.parent.Majority.Lost():
 		m.Reject(errLeaseUnavailable)
 		return
-	case len(a.queued) >= a.queuedMax:
+	case len(a.queued) >= a.shard.parent.config.MailboxMax:
 		m.Reject(mailbox.ErrOverloaded)
 		return
 	}
@@ -229,7 +201,7 @@ var errNoLease = &engine.Error{
 
 // lease asks for the next quota lease if the account needs one. waiting is the length of the queue.
 func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiting int) {
-	if event := a.Account.NextLease(key, now, a.policy(), waiting); event != nil {
+	if event := a.Account.NextLease(key, now, a.shard.policy(), waiting); event != nil {
 		a.ask(event, now, waiting > 0)
 	}
 }
@@ -237,9 +209,9 @@ func (a *AccountActor) lease(key account.Digest, now account.ClockReading, waiti
 // ask sends this node's ask for a lease, or for its return, to the shard. It first grants the ask if this node decides.
 func (a *AccountActor) ask(ask account.Event, now account.ClockReading, urgent bool) {
 	event := ask
-	term, decides := a.log.Decides()
+	term, decides := a.shard.log.Decides()
 	if decides {
-		event = a.Account.Grant(ask, now, a.policy())
+		event = a.Account.Grant(ask, now, a.shard.policy())
 	}
 	var encoded []byte
 	var err error
@@ -251,19 +223,19 @@ func (a *AccountActor) ask(ask account.Event, now account.ClockReading, urgent b
 		return
 	}
 	a.urgent = urgent
-	a.shard.Send(&eventWrite{account: a, event: event, record: encoded, term: term, urgent: urgent})
+	a.shard.self.Send(&eventWrite{account: a, event: event, record: encoded, term: term, urgent: urgent})
 }
 
 // leasing reports whether a lease or return of this or another node is being written. Until then there is no other.
 func (a *AccountActor) leasing() bool { return a.Granting || a.Account.Asking() }
 
-func (a *AccountActor) inCluster() bool { return a.log.Shared != nil }
+func (a *AccountActor) inCluster() bool { return a.shard.log.Shared != nil }
 
 // flushLease makes the shard write the lease at once instead of after FlushDelay.
 func (a *AccountActor) flushLease() {
 	if a.Account.Asking() && !a.urgent {
 		a.urgent = true
-		a.shard.Send(&Flush{})
+		a.shard.self.Send(&Flush{})
 	}
 }
 
@@ -275,7 +247,7 @@ func (a *AccountActor) leaseWritten(err *engine.Error) {
 	case a.leasing():
 	case a.stopping:
 		a.RejectQueued(mailbox.ErrStopped)
-	case err == nil || again && !a.majority.Lost():
+	case err == nil || again && !a.shard.parent.Majority.Lost():
 		a.admitQueued()
 	case again || err.Code == engine.CodeNoMajority:
 		a.RejectQueued(errLeaseUnavailable)
@@ -286,7 +258,7 @@ func (a *AccountActor) leaseWritten(err *engine.Error) {
 
 // admitQueued admits queued requests until the lease is spent. Then it asks for the next lease.
 func (a *AccountActor) admitQueued() {
-	now := a.clock.Now()
+	now := a.shard.parent.clock.Now()
 	requests := a.queued
 	a.queued = nil
 	for i, m := range requests {
@@ -295,7 +267,7 @@ func (a *AccountActor) admitQueued() {
 			continue
 		}
 		key := m.Query.key
-		result, needsLease := a.Account.Admit(key, now, a.policy())
+		result, needsLease := a.Account.Admit(key, now, a.shard.policy())
 		if needsLease {
 			a.queued = append(a.queued, requests[i:]...)
 			a.lease(key, now, len(a.queued))
@@ -331,7 +303,7 @@ func (a *AccountActor) usage(key account.Digest) (account.QuotaResult, error) {
 	if err := keyError(a.Account.Authenticate(key)); err != nil {
 		return account.QuotaResult{}, err
 	}
-	return a.Account.Usage(a.clock.Now(), a.policy()), nil
+	return a.Account.Usage(a.shard.parent.clock.Now(), a.shard.policy()), nil
 }
 
 // change starts a change. Other changes see its effect only after its event is durable.
@@ -341,7 +313,7 @@ func (a *AccountActor) change(m *changeRequest) {
 		m.Reject(mailbox.ErrStopped)
 	case a.stopped != nil:
 		m.Reject(a.stopped)
-	case int(a.Changes) >= a.changesMax:
+	case int(a.Changes) >= a.shard.parent.config.PendingWritesMax:
 		m.Reject(mailbox.ErrOverloaded)
 	default:
 		a.decide(m)
@@ -355,12 +327,12 @@ func (a *AccountActor) decide(m *changeRequest) {
 			m.Reject(Internal(fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack())))
 		}
 	}()
-	term, decides := a.log.Decides()
+	term, decides := a.shard.log.Decides()
 	if !decides {
 		m.Reject(commitlog.ErrNotLeader)
 		return
 	}
-	event, err := m.Query.decide(a, a.clock.Now())
+	event, err := m.Query.decide(a, a.shard.parent.clock.Now())
 	if err != nil || event == nil {
 		m.Reply(struct{}{}, err)
 		return
@@ -373,7 +345,7 @@ func (a *AccountActor) decide(m *changeRequest) {
 	}
 	a.Changes++
 	a.Granting = a.Granting || ofLease(event)
-	a.shard.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
+	a.shard.self.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
 }
 
 // ofLease reports whether an event takes or returns a lease.
@@ -389,7 +361,7 @@ func ofLease(event account.Event) bool {
 func (a *AccountActor) written(w *eventWrite) {
 	leased := ofLease(w.event)
 	if a.Account.Written(w.event); w.err == nil {
-		a.apply(w.event, a.clock.Now())
+		a.apply(w.event, a.shard.parent.clock.Now())
 	} else {
 		a.Account.Abort(w.event, w.err == commitlog.ErrOutcomeUnknown)
 	}
@@ -412,7 +384,7 @@ func (a *AccountActor) apply(event account.Event, now account.ClockReading) {
 // indexKey makes a new key known to Accounts.Admit. The key's fingerprint is not taken, because the node that generated
 // the key has reserved it.
 func (a *AccountActor) indexKey(event account.Event) {
-	if created, ok := event.(*account.KeyCreated); ok && !a.keys.SetActor(created.Key.Digest, a.ID, &a.Ref) {
+	if created, ok := event.(*account.KeyCreated); ok && !a.shard.parent.keys.set(created.Key.Digest, a.ID, &a.Ref) {
 		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
 	}
 }
@@ -428,7 +400,7 @@ func asError(err *engine.Error) error {
 // remote applies events that this node has not decided as the leader. One of them may be the lease that it waits for.
 func (a *AccountActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
-	now, asking := a.clock.Now(), a.Account.Asking()
+	now, asking := a.shard.parent.clock.Now(), a.Account.Asking()
 	for _, event := range m.Events {
 		a.apply(event, now)
 	}
@@ -444,14 +416,14 @@ func (a *AccountActor) returnLeaseOnStop() {
 	if !a.stopping || a.stopped == mailbox.ErrStopped || a.leasing() || a.Changes > 0 {
 		return
 	}
-	failed, now := a.stopped != nil, a.clock.Now()
+	failed, now := a.stopped != nil, a.shard.parent.clock.Now()
 	a.stopped = mailbox.ErrStopped
 	if !failed {
 		if event := a.Account.Return(now); event != nil {
 			a.ask(event, now, true)
 		}
 	}
-	a.shard.Send(&leaseReturned{failed: failed})
+	a.shard.self.Send(&leaseReturned{failed: failed})
 }
 
 // RejectAll implements mailbox.Actor. It rejects the requests that wait for a lease. The shard rejects the requests for

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
-	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -20,9 +19,9 @@ type Accounts struct {
 	clock         *monotonicClock
 	Node          engine.NodeID // 0 without a cluster
 	Majority      commitlog.Majority
-	LoginCodeKey  [32]byte        // secret for hashing login codes: random, or set by ShareCodes
-	SharedCodes   bool            // a login code works on every node of the cluster
-	keys          *keyindex.Index // the accounts' actors by API key
+	LoginCodeKey  [32]byte  // secret for hashing login codes: random, or set by ShareCodes
+	SharedCodes   bool      // a login code works on every node of the cluster
+	keys          *keyIndex // the accounts' actors by API key
 	keyPolicy     atomic.Pointer[account.KeyPolicy]
 	codesUsedUp   atomic.Pointer[account.CodesUsedUp]
 	Count         atomic.Int64  // number of accounts
@@ -50,7 +49,7 @@ type requestPools struct {
 
 // New returns Accounts without starting the actors.
 func New(c Config) (*Accounts, error) {
-	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: keyindex.New(), timer: &writeTimer{}}
+	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: newKeyIndex(), timer: &writeTimer{}}
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
@@ -89,10 +88,8 @@ func (t *Accounts) ShareCodes(loginCodeKey []byte) error {
 	return nil
 }
 
-func (t *Accounts) shardOf(account uint64) *mailbox.Ref { return shardOf(t.Shards, account) }
-
-func shardOf(shards []*mailbox.Ref, account uint64) *mailbox.Ref {
-	return shards[account%uint64(len(shards))]
+func (t *Accounts) shardOf(account uint64) *mailbox.Ref {
+	return t.Shards[account%uint64(len(t.Shards))]
 }
 
 // accountBytesEstimate is the estimated size of an account in a snapshot.
@@ -110,23 +107,20 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 		if shards[i], err = t.spawnShard(actors, i, log); err != nil {
 			return err
 		}
-		shards[i].common.grants.Store(r.grants)
+		shards[i].grants.Store(r.grants)
 	}
 	if err := t.addAccounts(shards, r.Accounts); err != nil {
 		return err
 	}
 	var err error
-	registrar := &RegistrarActor{
-		log: log, shards: t.Shards, clock: t.clock, registry: r.Registry, keyPolicy: &t.keyPolicy, usedUp: &t.codesUsedUp,
-		limit: t.config.MailboxMax,
-	}
+	registrar := &RegistrarActor{parent: t, log: log, registry: r.Registry}
 	if t.Registrar, err = actors.Spawn("registrar", &t.Kinds.Registrar, registrar); err != nil {
 		return err
 	}
 	registrar.self = t.Registrar
 	log.SetAccounts(t.Shards, t.Registrar, t.Count.Load()*accountBytesEstimate)
 	if !t.config.LimitsOff {
-		if t.anonymous, err = newAnonymousTables(actors, &t.Kinds.Anonymous, t.config.AnonymousClientsMax, t.config.QuotaPolicy.DefaultQuota, t.clock); err != nil {
+		if t.anonymous, err = newAnonymousTables(actors, t); err != nil {
 			return err
 		}
 	}
@@ -137,18 +131,9 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 }
 
 func (t *Accounts) spawnShard(actors *mailbox.System, index int, log *commitlog.Log) (*ShardActor, error) {
-	c := &t.config
-	shard := &ShardActor{
-		actors: actors, kind: &t.Kinds.Account, journal: log.Ref, node: t.Node, index: uint64(index), shards: uint64(c.Shards),
-		common: &accountCommon{
-			quotaPolicy: c.QuotaPolicy, clock: t.clock, majority: t.Majority, keys: t.keys, timer: t.timer,
-			queuedMax: c.MailboxMax, changesMax: c.PendingWritesMax,
-			log: log, node: t.Node, askLeader: c.AskLeader, calls: &t.calls, asking: &t.asking,
-		},
-		count: &t.Count, leases: &t.Leases, Accounts: map[uint64]*AccountActor{},
-	}
+	shard := &ShardActor{parent: t, actors: actors, log: log, index: uint64(index), Accounts: map[uint64]*AccountActor{}}
 	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
-	shard.self, shard.common.shard, t.Shards = ref, ref, append(t.Shards, ref)
+	shard.self, t.Shards = ref, append(t.Shards, ref)
 	return shard, err
 }
 
@@ -157,7 +142,7 @@ func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Acc
 	for id, state := range all {
 		acct := shards[id%uint64(len(shards))].add(id, state)
 		known := true
-		state.EachKey(func(key account.Digest) { known = t.keys.SetActor(key, id, &acct.Ref) && known })
+		state.EachKey(func(key account.Digest) { known = t.keys.set(key, id, &acct.Ref) && known })
 		if !known {
 			return fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
 		}

@@ -68,7 +68,7 @@ func (t *Accounts) keysRequired() bool {
 // returns errLeaseUnavailable if the cluster has no majority, and the timeout error if a write of the journal is still
 // in progress. Otherwise only this process was slow, so it asks again.
 func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
-	actor := t.keys.Lookup(key)
+	actor := t.keys.lookup(key)
 	if actor == nil {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
@@ -139,7 +139,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if err := t.config.Available(); err != nil {
 		return account.QuotaResult{}, err
 	}
-	actor := t.keys.Lookup(key)
+	actor := t.keys.lookup(key)
 	if actor == nil {
 		return account.QuotaResult{}, errInvalidKey
 	}
@@ -163,9 +163,8 @@ type anonymousQuery struct{ address netip.Addr }
 
 // AnonymousActor counts the requests of clients without an API key, by IP address. The counts are in memory only.
 type AnonymousActor struct {
-	table *account.AnonymousTable
-	quota account.Quota
-	clock *monotonicClock
+	parent *Accounts
+	table  *account.AnonymousTable
 }
 
 // Receive implements mailbox.Actor.
@@ -180,8 +179,8 @@ func (t *AnonymousActor) Receive(msg mailbox.Message) {
 }
 
 func (t *AnonymousActor) admit(m *anonymousAdmission) {
-	now, address := t.clock.Now(), m.Query.address
-	result := t.table.Admit(address, now, t.quota)
+	now, address := t.parent.clock.Now(), m.Query.address
+	result := t.table.Admit(address, now, t.parent.config.QuotaPolicy.DefaultQuota)
 	if !m.Reply(account.Admission{QuotaResult: result, Address: address, At: now}, nil) && result.Admitted {
 		t.table.Refund(address, now)
 	}
@@ -199,15 +198,15 @@ type anonymousTables struct {
 	refs []*mailbox.Ref
 }
 
-// newAnonymousTables starts the actors. rows is the number of clients for all tables together.
-func newAnonymousTables(actors *mailbox.System, kind *mailbox.Kind, rows int, quota account.Quota, clock *monotonicClock) (*anonymousTables, error) {
+// newAnonymousTables starts the actors.
+func newAnonymousTables(actors *mailbox.System, parent *Accounts) (*anonymousTables, error) {
 	t := &anonymousTables{seed: maphash.MakeSeed()}
 	rowSeed := maphash.MakeSeed() // differs from t.seed, so that one table's addresses spread over all its rows
 	for i := range AnonymousTables {
-		table := account.NewAnonymousTable((rows+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
+		table := account.NewAnonymousTable((parent.config.AnonymousClientsMax+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(rowSeed, key)
 		})
-		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), kind, &AnonymousActor{table, quota, clock})
+		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), &parent.Kinds.Anonymous, &AnonymousActor{parent, table})
 		if err != nil {
 			return nil, err
 		}

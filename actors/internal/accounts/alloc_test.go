@@ -3,12 +3,10 @@
 package accounts
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
-	"github.com/tasard/tasard/actors/internal/keyindex"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -56,13 +54,11 @@ func testShard(t *testing.T) (*ShardActor, <-chan *eventWrite) {
 	events := make(eventChannel, 1)
 	self := &mailbox.Ref{}
 	system.Init(self, &mailbox.Kind{Name: "shard"}, events)
-	return &ShardActor{
-		actors: system, kind: &mailbox.Kind{Name: "account", Transient: true}, count: new(atomic.Int64), Accounts: map[uint64]*AccountActor{},
-		common: &accountCommon{
-			clock: clock, log: &commitlog.Log{}, keys: keyindex.New(), queuedMax: 1, shard: self, timer: &writeTimer{},
-			quotaPolicy: account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault},
-		},
-	}, events
+	parent := &Accounts{clock: clock, keys: newKeyIndex(), timer: &writeTimer{}, config: Config{
+		MailboxMax: 1, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault},
+	}}
+	parent.Kinds.Account.Transient = true
+	return &ShardActor{parent: parent, actors: system, log: &commitlog.Log{}, self: self, Accounts: map[uint64]*AccountActor{}}, events
 }
 
 // eventChannel is an actor that passes on the events that it gets.

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -22,14 +21,10 @@ type (
 // RegistrarActor owns account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
 // requests in order: it decides the events of a request, writes them, and replies when they are durable.
 type RegistrarActor struct {
-	self      *mailbox.Ref
-	log       *commitlog.Log
-	shards    []*mailbox.Ref
-	clock     *monotonicClock
-	registry  *account.Registry
-	keyPolicy *atomic.Pointer[account.KeyPolicy]
-	usedUp    *atomic.Pointer[account.CodesUsedUp]
-	limit     int // maximum length of pending
+	parent   *Accounts
+	log      *commitlog.Log
+	self     *mailbox.Ref
+	registry *account.Registry
 
 	pending  []*decision   // decisions to be written next
 	inFlight []*decision   // decisions being written
@@ -59,7 +54,7 @@ const registrarRecordsMax = 1024
 func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *sessionLookup:
-		m.Reply(r.registry.Session(m.Query, r.clock.Now()))
+		m.Reply(r.registry.Session(m.Query, r.parent.clock.Now()))
 	case *registryChange:
 		r.decide(m)
 	case *commitlog.WriteResult:
@@ -82,7 +77,7 @@ func (r *RegistrarActor) decide(m *registryChange) {
 	switch {
 	case r.stopped != nil:
 		m.Reject(r.stopped)
-	case len(r.pending) >= r.limit:
+	case len(r.pending) >= r.parent.config.MailboxMax:
 		m.Reject(mailbox.ErrOverloaded)
 	default:
 		r.queueDecision(m)
@@ -116,7 +111,7 @@ func (r *RegistrarActor) queueDecision(m *registryChange) {
 }
 
 func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, expires *time.Time) (*decision, error) {
-	event, err := r.registry.RequestCode(email, from, r.clock.Now())
+	event, err := r.registry.RequestCode(email, from, r.parent.clock.Now())
 	if err != nil {
 		r.publishCodesUsedUp()
 		return nil, err
@@ -132,13 +127,13 @@ func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret,
 // publishCodesUsedUp copies the state of the registry for Accounts.LoginsCondition.
 func (r *RegistrarActor) publishCodesUsedUp() {
 	usedUp := r.registry.CodesUsedUp()
-	r.usedUp.Store(&usedUp)
+	r.parent.codesUsedUp.Store(&usedUp)
 }
 
 // checkCode writes a record for every wrong code, so that response times do not reveal which codes exist. Without
 // another event, the record is a CodeRefused.
 func (r *RegistrarActor) checkCode(email account.EmailID, code string, token account.Digest, from account.Requester, expires *time.Time) (*decision, error) {
-	now := r.clock.Now()
+	now := r.parent.clock.Now()
 	event, attemptErr := r.registry.TryCode(email, code, token, from, now)
 	if event == nil && AsEngineError(attemptErr).Code != engine.CodeInvalidCode {
 		return nil, attemptErr
@@ -184,7 +179,7 @@ func (r *RegistrarActor) write() {
 		count++
 		w.Records = append(w.Records, d.records...)
 		if d.created != nil {
-			shard := shardOf(r.shards, d.created.Account)
+			shard := r.parent.shardOf(d.created.Account)
 			created[shard] = append(created[shard], d.created)
 		}
 	}
@@ -223,9 +218,9 @@ func (r *RegistrarActor) apply(events []any) {
 		case account.RegistryEvent:
 			r.registry.Apply(e)
 		case *account.Announced:
-			r.keyPolicy.Store(&e.KeyPolicy)
+			r.parent.keyPolicy.Store(&e.KeyPolicy)
 		case *account.AnnouncementWithdrawn:
-			r.keyPolicy.Store(&account.KeyPolicy{})
+			r.parent.keyPolicy.Store(&account.KeyPolicy{})
 		}
 	}
 }
@@ -245,7 +240,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 		m.Reject(r.stopped)
 		return
 	}
-	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.keyPolicy.Load(), Monotonic: r.clock.Now().Monotonic})
+	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.parent.keyPolicy.Load(), Monotonic: r.parent.clock.Now().Monotonic})
 }
 
 // RejectAll implements mailbox.Actor. It rejects the requests of all decisions.
@@ -267,7 +262,7 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 		return
 	}
 	r.dropDecisions()
-	now := r.clock.Now()
+	now := r.parent.clock.Now()
 	for _, event := range m.Events {
 		if e, ok := event.(account.RegistryEvent); ok {
 			r.registry.ApplyRemote(e, now)

@@ -80,7 +80,7 @@ func (r *Replay) Apply(event any) error {
 
 // account returns the account of an event. The account's first event creates it.
 func (r *Replay) account(event account.Event) (*account.Account, error) {
-	id := event.AccountID()
+	id := account.IDOf(event)
 	a := r.Accounts[id]
 	if _, created := event.(*account.Created); a == nil && created {
 		a = account.New(id)

@@ -68,7 +68,7 @@ func (t *Accounts) OpenSession(email account.Email, code string, from account.Re
 // CloseSession implements account.Service.
 func (t *Accounts) CloseSession(token account.Digest) error {
 	return t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
-		event, err := r.registry.CloseSession(token, r.clock.Now())
+		event, err := r.registry.CloseSession(token, t.clock.Now())
 		return &decision{events: []any{event}}, err
 	})
 }
@@ -145,7 +145,7 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
 	switch AsEngineError(err).Code {
 	case engine.CodeKeyLimitReached, engine.CodeAccountSuspended, engine.CodeNotFound, engine.CodeReadOnly, engine.CodeNoMajority:
-		t.keys.Release(digest, account)
+		t.keys.release(digest, account)
 	}
 }
 
@@ -168,7 +168,7 @@ func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, 
 		if err != nil {
 			return account.KeyRecord{}, account.Secret{}, Internal(err)
 		}
-		if digest := secret.Digest(); t.keys.Claim(digest, accountID) {
+		if digest := secret.Digest(); t.keys.set(digest, accountID, nil) {
 			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
 		}
 	}
@@ -307,7 +307,7 @@ func (t *Accounts) UnlockLogin(email account.EmailID, by string) error {
 		return err
 	}
 	return t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
-		event := &account.LoginUnlocked{Email: email, At: wallTime(r.clock.Now()), By: by}
+		event := &account.LoginUnlocked{Email: email, At: wallTime(t.clock.Now()), By: by}
 		return &decision{events: []any{event}, done: func() error { r.publishCodesUsedUp(); return nil }}, nil
 	})
 }
@@ -334,8 +334,8 @@ func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time)
 		if slices.ContainsFunc(slices.Concat(r.inFlight, r.pending), func(d *decision) bool { return d.keyPolicy }) {
 			return nil, mailbox.ErrOverloaded
 		}
-		event, err := decide(*r.keyPolicy.Load(), r.clock.Now().Wall)
-		return &decision{events: []any{event}, keyPolicy: true, done: func() error { policy = *r.keyPolicy.Load(); return nil }}, err
+		event, err := decide(*t.keyPolicy.Load(), t.clock.Now().Wall)
+		return &decision{events: []any{event}, keyPolicy: true, done: func() error { policy = *t.keyPolicy.Load(); return nil }}, err
 	})
 	return policy, err
 }

@@ -31,17 +31,13 @@ const shardReserve = 1 << 22
 // batches. Callers send admissions directly to an account's actor. All other messages to an account go through its
 // shard, in order.
 type ShardActor struct {
-	self    *mailbox.Ref
-	actors  *mailbox.System
-	kind    *mailbox.Kind // kind of the account actors
-	journal *mailbox.Ref
-	node    engine.NodeID // ID of this node; 0 without a cluster
-	index   uint64        // number of this shard, from 0
-	shards  uint64        // how many shards there are
-	common  *accountCommon
-
-	count  *atomic.Int64  // number of all accounts (Accounts.Count)
-	leases *atomic.Uint64 // number of quota leases written by this process (Accounts.Leases)
+	// Only grants changes after the start.
+	parent *Accounts
+	actors *mailbox.System
+	log    *commitlog.Log
+	self   *mailbox.Ref
+	index  uint64 // number of this shard, from 0
+	grants atomic.Pointer[account.DayGrants]
 
 	Accounts map[uint64]*AccountActor
 	batch    batch         // events that are not durable yet
@@ -156,11 +152,18 @@ func (s *ShardActor) route(id uint64, msg mailbox.Message) {
 	}
 }
 
+// policy returns the quota policy, including the shard's grants.
+func (s *ShardActor) policy() account.QuotaPolicy {
+	policy := s.parent.config.QuotaPolicy
+	policy.Grants = s.grants.Load()
+	return policy
+}
+
 func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
-	a := &AccountActor{accountCommon: s.common, ID: id, Account: state, stopped: s.stopped}
-	s.actors.Init(&a.Ref, s.kind, a)
+	a := &AccountActor{shard: s, ID: id, Account: state, stopped: s.stopped}
+	s.actors.Init(&a.Ref, &s.parent.Kinds.Account, a)
 	s.Accounts[id] = a
-	s.count.Add(1)
+	s.parent.Count.Add(1)
 	return a
 }
 
@@ -168,8 +171,8 @@ func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 func (s *ShardActor) created(events []*account.Created) {
 	for _, event := range events {
 		state := account.New(event.Account)
-		state.SetNode(s.node)
-		state.Apply(event, s.common.clock.Now())
+		state.SetNode(s.parent.Node)
+		state.Apply(event, s.parent.clock.Now())
 		s.add(event.Account, state)
 	}
 }
@@ -185,7 +188,7 @@ func (s *ShardActor) gather(w *eventWrite) {
 	if w.urgent {
 		s.flush()
 	} else {
-		s.common.timer.schedule()
+		s.parent.timer.schedule()
 	}
 }
 
@@ -207,7 +210,7 @@ func (s *ShardActor) write() {
 	if b.writing() || !b.due {
 		return
 	}
-	term, decides := s.common.log.Decides()
+	term, decides := s.log.Decides()
 	s.rejectOutdated(term)
 	if !decides {
 		s.ask()
@@ -224,7 +227,7 @@ func (s *ShardActor) write() {
 	b.inFlight, b.waiting = b.waiting[:count:count], b.waiting[count:]
 	b.due = len(b.waiting) > 0
 	if len(records) > 0 {
-		s.journal.Send(&commitlog.Write{From: s.self, Records: records, Term: term})
+		s.log.Ref.Send(&commitlog.Write{From: s.self, Records: records, Term: term})
 	}
 }
 
@@ -232,23 +235,23 @@ func (s *ShardActor) write() {
 // day need no record. A cluster has no grants. With a lease size of 1 there are none either, so the log contains each
 // request.
 func (s *ShardActor) grantDay(w *eventWrite) {
-	if s.node != 0 || s.draining != nil || s.common.quotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
+	if s.parent.Node != 0 || s.draining != nil || s.parent.config.QuotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
 		return
 	}
-	if lease, leased := w.event.(*account.Leased); leased && !s.common.grants.Load().Covers(w.account.ID, lease.Day) {
+	if lease, leased := w.event.(*account.Leased); leased && !s.grants.Load().Covers(w.account.ID, lease.Day) {
 		s.batch.grant = s.newGrant(lease.Day)
 	}
 }
 
 func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
 	return &account.DayGranted{
-		Shard: s.index, Shards: s.shards, Day: day, Size: s.common.quotaPolicy.LeaseSize, Monotonic: s.common.clock.Now().Monotonic,
+		Shard: s.index, Shards: uint64(s.parent.config.Shards), Day: day, Size: s.parent.config.QuotaPolicy.LeaseSize, Monotonic: s.parent.clock.Now().Monotonic,
 	}
 }
 
 // takeGrantBack ends this process's newest grant. Call it after all accounts have returned their unspent parts.
 func (s *ShardActor) takeGrantBack() {
-	if day := s.common.grants.Load().Newest(); day != 0 && !s.draining.failed {
+	if day := s.grants.Load().Newest(); day != 0 && !s.draining.failed {
 		s.batch.grant = s.newGrant(day)
 		s.batch.grant.TakenBack, s.batch.grant.Size = true, 0
 		s.flush()
@@ -272,7 +275,7 @@ func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
 // rejectOutdated rejects waiting events that were decided in another term: before this node became the leader, or
 // before it ceased to be.
 func (s *ShardActor) rejectOutdated(term uint64) {
-	if s.node == 0 {
+	if s.parent.Node == 0 {
 		return
 	}
 	s.batch.waiting = slices.DeleteFunc(s.batch.waiting, func(w *eventWrite) bool {
@@ -290,14 +293,14 @@ func (s *ShardActor) writeDone(err *engine.Error) {
 	done, grant := b.inFlight, b.grantInFlight
 	b.inFlight, b.grantInFlight = nil, nil
 	if grant != nil && err == nil {
-		s.common.grants.Store(s.common.grants.Load().Apply(*grant, true))
+		s.grants.Store(s.grants.Load().Apply(*grant, true))
 	}
 	if s.draining != nil && err != nil {
 		s.draining.failed = true
 	}
 	for _, w := range done {
 		if _, leased := w.event.(*account.Leased); leased && err == nil {
-			s.leases.Add(1)
+			s.parent.Leases.Add(1)
 		}
 		s.reply(w, err)
 	}
@@ -313,7 +316,7 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	}
 	byAccount := map[uint64][]account.Event{}
 	for _, event := range m.Events {
-		id := event.AccountID()
+		id := account.IDOf(event)
 		byAccount[id] = append(byAccount[id], event)
 	}
 	for id, events := range byAccount {
@@ -344,7 +347,7 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	}
 	c, position := m.Snapshot, 0
 	c.Accounts[m.Index] = make([][]byte, len(s.Accounts))
-	c.Grants[m.Index] = s.common.grants.Load().OfShard(s.index, s.shards)
+	c.Grants[m.Index] = s.grants.Load().OfShard(s.index, uint64(s.parent.config.Shards))
 	c.Pending.Add(int64(len(s.Accounts)))
 	for _, acct := range s.Accounts {
 		acct.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: m.Index, Position: position})
@@ -377,7 +380,7 @@ type leaseReturns struct {
 
 // drain makes every account return its quota lease. From then on the shard rejects messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
-	s.common.grants.Store(s.common.grants.Load().End())
+	s.grants.Store(s.grants.Load().End())
 	s.draining, s.closed = &leaseReturns{request: m, next: slices.Collect(maps.Values(s.Accounts))}, true
 	s.endDrain()
 }
@@ -424,7 +427,7 @@ func (s *ShardActor) stopAccounts() []*mailbox.Ref {
 func (t *Accounts) Grant(asks [][]byte) []error {
 	results := make([]error, len(asks))
 	requests := make([]*changeRequest, len(asks))
-	decoder := record.NewDecoder()
+	decoder := new(record.Decoder)
 	for i := range asks {
 		event, err := decoder.Event(asks[i])
 		ask, ok := event.(account.Event)
@@ -432,15 +435,15 @@ func (t *Accounts) Grant(asks [][]byte) []error {
 			results[i] = Internal(fmt.Errorf("another node asks for %T, %w", event, err))
 			continue
 		}
-		requests[i] = mailbox.NewRequest[changeQuery, struct{}](changeQuery{ask.AccountID(), func(a *AccountActor, now account.ClockReading) (account.Event, error) {
+		requests[i] = mailbox.NewRequest[changeQuery, struct{}](changeQuery{account.IDOf(ask), func(a *AccountActor, now account.ClockReading) (account.Event, error) {
 			if !a.leasing() {
-				if event := a.Account.Grant(ask, now, a.policy()); event != nil {
+				if event := a.Account.Grant(ask, now, a.shard.policy()); event != nil {
 					return event, nil
 				}
 			}
 			return nil, commitlog.ErrNotLeader
 		}})
-		t.shardOf(ask.AccountID()).Send(requests[i])
+		t.shardOf(account.IDOf(ask)).Send(requests[i])
 	}
 	for i, m := range requests {
 		if m != nil {
@@ -478,10 +481,10 @@ func (s *ShardActor) ask() {
 	if count == 0 {
 		return
 	}
-	s.common.asking.Add(1)
-	s.common.calls.Go(func() {
-		results := s.common.askLeader(asks)
-		s.common.asking.Add(-1)
+	s.parent.asking.Add(1)
+	s.parent.calls.Go(func() {
+		results := s.parent.config.AskLeader(asks)
+		s.parent.asking.Add(-1)
 		s.self.Send(&asked{results: results})
 	})
 }
@@ -495,7 +498,7 @@ func (s *ShardActor) askDone(m *asked) {
 		case err != nil:
 			s.reply(w, AsEngineError(err))
 		default:
-			s.leases.Add(1)
+			s.parent.Leases.Add(1)
 		}
 	}
 	s.write()

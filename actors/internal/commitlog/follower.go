@@ -163,7 +163,7 @@ type follower struct {
 func newFollower(log *Log, shards int) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &follower{
-		log: log, shards: shards, decoder: record.NewDecoder(), context: ctx, cancel: cancel,
+		log: log, shards: shards, decoder: new(record.Decoder), context: ctx, cancel: cancel,
 	}
 }
 
@@ -213,7 +213,7 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 		case engine.Event:
 			m.currencies[e.CurrencyCode()] = append(m.currencies[e.CurrencyCode()], e)
 		case account.Event:
-			shard := &m.accounts[e.AccountID()%uint64(len(m.accounts))]
+			shard := &m.accounts[account.IDOf(e)%uint64(len(m.accounts))]
 			*shard = append(*shard, e)
 		case *record.CodeRefused: // does not change state
 		default:

@@ -98,7 +98,7 @@ func TestReplication_BundlesFit(t *testing.T) {
 			default:
 				t.Fatalf("%d of %d writes were offered", offered, owners)
 			}
-			b, err := record.NewDecoder().Bundle(journal.offered)
+			b, err := new(record.Decoder).Bundle(journal.offered)
 			if err != nil || len(journal.offered) > BundleBytesMax {
 				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(journal.offered), BundleBytesMax, err)
 			}

@@ -36,12 +36,8 @@ type codec struct {
 	pos       int            // position in bytes; when a field number was read, its value begins here
 	nextField fieldNumber    // next field in the input; 0 at the end of the message and after an error
 	nextWire  protowire.Type // wire type of nextField
-	recent    *recentTexts
 	scope
 }
-
-// recentTexts caches texts for internedText, which would otherwise allocate a text to look it up.
-type recentTexts [64]string
 
 // scope is the state of one message during decoding.
 type scope struct {
@@ -290,14 +286,7 @@ func (c *codec) internedText(n fieldNumber, v *string) {
 		c.text(n, v)
 		return
 	}
-	*v = ""
-	if text := c.value(); len(text) > 0 {
-		recent := &c.recent[(len(text)+int(text[0])*7+int(text[len(text)-1]))%len(c.recent)]
-		if *recent != string(text) {
-			*recent = unique.Make(string(text)).Value()
-		}
-		*v = *recent
-	}
+	*v = unique.Make(string(c.value())).Value()
 	c.advance()
 }
 

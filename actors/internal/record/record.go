@@ -56,9 +56,6 @@ type Decoder struct {
 	state    account.State // memory for results of Account
 }
 
-// NewDecoder returns a decoder.
-func NewDecoder() *Decoder { return &Decoder{codec: codec{recent: new(recentTexts)}} }
-
 func decode[T any](d *Decoder, data []byte, v *T, fields func(*codec, *T)) error {
 	c := &d.codec
 	c.bytes, c.pos, c.err = data, 0, nil

@@ -34,7 +34,7 @@ func TestGoldenRecords(t *testing.T) {
 			}
 		}
 		old := must(hex.DecodeString(strings.TrimSpace(string(must(os.ReadFile(path))))))
-		got, err := NewDecoder().Event(old)
+		got, err := new(Decoder).Event(old)
 		if err != nil || !reflect.DeepEqual(got, event) {
 			t.Errorf("%s reads as %+v, %v\nwant %+v", path, got, err, event)
 		}
@@ -109,7 +109,7 @@ func TestEvent_Decoding(t *testing.T) {
 		"no such node":            {concat("4a 06 08 01 50 80 80 04"), "a node 65536"},
 		"short seal":              {shortSeal.bytes, "a digest of 5 bytes"},
 	} {
-		got, err := NewDecoder().Event(c.record)
+		got, err := new(Decoder).Event(c.record)
 		switch {
 		case c.says == "" && (err != nil || !reflect.DeepEqual(got, rejected)):
 			t.Errorf("%s reads as %+v, %v", name, got, err)
@@ -131,14 +131,14 @@ func TestAccount_LeasesInOrder(t *testing.T) {
 		{{RecentAdmitted: 1}}, {{Node: 1, Unspent: 1}}, {{Node: 1, RecentAdmitted: -1}},
 	} {
 		state.Leases = leases
-		if read, err := NewDecoder().Account(body(state)); err == nil {
+		if read, err := new(Decoder).Account(body(state)); err == nil {
 			t.Errorf("%+v reads as %+v", leases, read)
 		}
 	}
 }
 
 func TestBundles(t *testing.T) {
-	d, single := NewDecoder(), encoded(samples()["rejected"])
+	d, single := new(Decoder), encoded(samples()["rejected"])
 	bundle := Bundle{Node: 3, Token: 1 << 63, Records: [][]byte{single, {}, single}}
 	record := encoded(&bundle)
 	if got, err := d.Bundle(record); err != nil || !reflect.DeepEqual(got, bundle) {
@@ -166,7 +166,7 @@ func TestInstants(t *testing.T) {
 		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(-300, 1, 1, 0, 0, 0, 5, time.UTC),
 	} {
 		event := &engine.Rejected{At: at}
-		if got, err := NewDecoder().Event(encoded(event)); err != nil || !reflect.DeepEqual(got, event) {
+		if got, err := new(Decoder).Event(encoded(event)); err != nil || !reflect.DeepEqual(got, event) {
 			t.Errorf("%s reads as %+v, %v", at, got, err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestInstants(t *testing.T) {
 
 // TestEventsDoNotAliasTheirRecord decodes events, which must stay as they are after the input is overwritten.
 func TestEventsDoNotAliasTheirRecord(t *testing.T) {
-	d := NewDecoder()
+	d := new(Decoder)
 	for name, event := range samples() {
 		record := encoded(event)
 		decoded := must(d.Events(record, nil))
@@ -190,11 +190,11 @@ func FuzzRecord(f *testing.F) {
 		f.Add(encoded(event))
 	}
 	f.Fuzz(func(t *testing.T, record []byte) {
-		event, err := NewDecoder().Event(record)
+		event, err := new(Decoder).Event(record)
 		if err != nil {
 			return
 		}
-		back, err := NewDecoder().Event(encoded(event))
+		back, err := new(Decoder).Event(encoded(event))
 		if err != nil || !reflect.DeepEqual(back, event) {
 			t.Fatalf("%+v, %v\nwas %+v", back, err, event)
 		}
@@ -210,7 +210,7 @@ type readSnapshot struct {
 func readAll(from io.Reader) (readSnapshot, error) {
 	var all readSnapshot
 	var err error
-	all.Snapshot, err = NewDecoder().Snapshot(from, func(state account.State) error {
+	all.Snapshot, err = new(Decoder).Snapshot(from, func(state account.State) error {
 		state.Record.Keys, state.Days, state.Leases = slices.Clone(state.Record.Keys), slices.Clone(state.Days), slices.Clone(state.Leases)
 		all.accounts = append(all.accounts, state)
 		return nil
@@ -347,11 +347,11 @@ func FuzzSnapshot(f *testing.F) {
 func FuzzAccount(f *testing.F) {
 	f.Add(body(sampleAccount()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		state, err := NewDecoder().Account(data)
+		state, err := new(Decoder).Account(data)
 		if err != nil {
 			return
 		}
-		if back, err := NewDecoder().Account(body(state)); err != nil || !reflect.DeepEqual(back, state) {
+		if back, err := new(Decoder).Account(body(state)); err != nil || !reflect.DeepEqual(back, state) {
 			t.Fatalf("%+v, %v\nwas %+v", back, err, state)
 		}
 	})
