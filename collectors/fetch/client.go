@@ -91,19 +91,9 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		panic("fetch.New: Config.Clock is nil; give it time.Now")
 	}
-	if c.UserAgent == "" {
-		c.UserAgent = userAgentDefault
-	}
-	if c.RequestTimeout <= 0 {
-		c.RequestTimeout = requestTimeoutDefault
-	}
-	if c.FetchTimeout <= 0 {
-		c.FetchTimeout = fetchTimeoutDefault
-	}
-	if c.Pause == 0 {
-		c.Pause = pauseDefault
-	}
-	c.Pause = max(c.Pause, 0)
+	c.UserAgent = cmp.Or(c.UserAgent, userAgentDefault)
+	c.RequestTimeout, c.FetchTimeout = cmp.Or(c.RequestTimeout, requestTimeoutDefault), cmp.Or(c.FetchTimeout, fetchTimeoutDefault)
+	c.Pause = max(cmp.Or(c.Pause, pauseDefault), 0)
 	if c.CA == nil {
 		c.CA = func(string) ([]byte, error) { return nil, errors.New("certificate files can't be read here") }
 	}

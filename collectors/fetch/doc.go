@@ -10,9 +10,7 @@
 //	  |
 //	doWithRetries          up to three tries        session.go: 2 s, 4 s, Retry-After
 //	  |
-//	doWithRedirects        up to five, same site    response.go: which addresses are allowed
-//	  |
-//	doPolitely             robots.txt                   robots.go
+//	doWithRedirects        up to five, same site    response.go: which addresses are allowed; robots.go: robots.txt
 //	  |
 //	roundTrip              host lock, pause             session.go, client.go
 //	  |

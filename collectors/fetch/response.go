@@ -2,12 +2,14 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,11 +66,7 @@ func readBody(body io.Reader, contentLength int64, limit int, truncate bool) ([]
 }
 
 func (r *rawResponse) isRedirect() bool {
-	switch r.status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
+	return slices.Contains([]int{301, 302, 303, 307, 308}, r.status)
 }
 
 // check returns nil for a good response, else an error with the reason. isDocument means that a response without a body
@@ -88,7 +86,7 @@ func (r *rawResponse) check(isDocument bool) *fetchError {
 		return r.errorf(source.Blocked, "the challenge page of a bot protection")
 	}
 	fetchErr := r.errorf(source.HTTPStatus, "want 200")
-	if isRetryableStatus(r.status) {
+	if slices.Contains([]int{429, 500, 502, 503, 504}, r.status) { // the same request may succeed a few seconds later
 		fetchErr.retryable, fetchErr.retryAfter = true, readRetryAfter(r.header.Get("Retry-After"), r.receivedAt)
 	}
 	return fetchErr
@@ -159,7 +157,7 @@ func addressProblem(base, target *url.URL) string {
 		return "it goes from https to http, which is not protected"
 	case !sameSite(hostName(base), hostName(target)):
 		return "it is another site than " + hostName(base)
-	case !isDefaultPort(target) && (hostName(base) != hostName(target) || port(base) != port(target)):
+	case port(target) != defaultPort(target) && (hostName(base) != hostName(target) || port(base) != port(target)):
 		return "it goes to another port"
 	default:
 		return ""
@@ -177,17 +175,8 @@ func hostName(address *url.URL) string {
 }
 
 // port returns the port of an address, or the default of its scheme.
-func port(address *url.URL) string {
-	switch {
-	case address.Port() != "":
-		return address.Port()
-	case address.Scheme == "https":
-		return "443"
-	default:
-		return "80"
-	}
-}
+func port(address *url.URL) string { return cmp.Or(address.Port(), defaultPort(address)) }
 
-func isDefaultPort(address *url.URL) bool {
-	return port(address) == port(&url.URL{Scheme: address.Scheme})
+func defaultPort(address *url.URL) string {
+	return map[string]string{"http": "80", "https": "443"}[address.Scheme]
 }

@@ -86,10 +86,16 @@ func (s *session) fitsTimeout(wait time.Duration) bool {
 	return s.client.config.Clock().Sub(s.startedAt)+wait < s.client.config.FetchTimeout
 }
 
-// doWithRedirects sends a request and follows at most redirectsMax redirects, all within the same site.
+// doWithRedirects sends a request and follows at most redirectsMax redirects, all within the same site. robots.txt must
+// allow each of them; it does not apply to a source that has given the operator access.
 func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
 	for hop := 0; ; hop++ {
-		resp, fetchErr := s.doPolitely(ctx, req)
+		if !req.isRobots && !s.hasSecret() && !s.definition.IgnoreRobots {
+			if fetchErr := s.checkRobots(ctx, req.url); fetchErr != nil {
+				return nil, fetchErr
+			}
+		}
+		resp, fetchErr := s.roundTrip(ctx, req)
 		if fetchErr != nil {
 			return nil, fetchErr
 		}
@@ -108,17 +114,6 @@ func (s *session) doWithRedirects(ctx context.Context, req plannedRequest) (*raw
 		}
 		req = req.redirected(resp.status, target)
 	}
-}
-
-// doPolitely sends a request if robots.txt allows it. robots.txt does not apply to a source that has given the operator
-// access.
-func (s *session) doPolitely(ctx context.Context, req plannedRequest) (*rawResponse, *fetchError) {
-	if !req.isRobots && !s.hasSecret() && !s.definition.IgnoreRobots {
-		if fetchErr := s.checkRobots(ctx, req.url); fetchErr != nil {
-			return nil, fetchErr
-		}
-	}
-	return s.roundTrip(ctx, req)
 }
 
 // roundTrip locks the host, waits for the end of the host's pause, sends one request and reads the response.
@@ -189,16 +184,6 @@ const (
 	backOffFirst  = 2 * time.Second // wait after the first try; doubled after each further try
 	retryAfterMax = 24 * time.Hour  // longer waits are shortened to this, so that sums of durations do not overflow
 )
-
-// isRetryableStatus reports whether a request with this response status may succeed a few seconds later.
-func isRetryableStatus(status int) bool {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout:
-		return true
-	}
-	return false
-}
 
 // readRetryAfter parses a Retry-After header: whole seconds, or a date (RFC 9110, section 10.2.3). It returns at most
 // retryAfterMax, and 0 for an invalid header or a date in the past.

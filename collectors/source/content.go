@@ -132,7 +132,14 @@ func (d *Document) Challenge() string {
 	if len(d.Body) > textBytesMax || !isText(d.Body) {
 		return ""
 	}
-	return challengeMarker(decodeText(d))
+	text := decodeText(d)
+	lower := strings.ToLower(values.CollapseSpaces(text))
+	for _, marker := range challengeMarkers() {
+		if strings.Contains(lower, marker) && hasLittleText(text) {
+			return marker
+		}
+	}
+	return ""
 }
 
 // blockedFailure returns a failure of kind Blocked if the document is a challenge page, otherwise nil. failure is the
@@ -144,16 +151,6 @@ func blockedFailure(doc *Document, failure *Failure) *Failure {
 		return nil
 	}
 	return &Failure{Kind: Blocked, Detail: "the page is the challenge of a bot protection (" + marker + ")", Cause: failure}
-}
-
-func challengeMarker(text string) string {
-	lower := strings.ToLower(values.CollapseSpaces(text))
-	for _, marker := range challengeMarkers() {
-		if strings.Contains(lower, marker) && hasLittleText(text) {
-			return marker
-		}
-	}
-	return ""
 }
 
 // hasLittleText reports whether a page has at most challengeTextMax bytes of visible text.

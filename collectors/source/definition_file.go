@@ -83,7 +83,7 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 	file := &definitionFile{name: name, id: d.ID, text: text}
 	if !given("pages") {
 		if delete(keys, "$schema"); len(keys) == 1 {
-			p.addf("", "has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
+			p.Addf("", "has no pages and changes nothing; write a whole definition, or one of the keys that docs/definitions.md names")
 		}
 		return file, p.Err()
 	}
@@ -108,9 +108,6 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 
 // problems collects the problems of a file.
 type problems struct{ jsonfile.Problems }
-
-// addf adds a problem; see jsonfile.Problems.
-func (p *problems) addf(place, format string, args ...any) { p.Addf(place, format, args...) }
 
 // addInvalid adds the problems that the schema has found.
 func (p *problems) addInvalid(invalid *jsonschema.ValidationError) {
@@ -295,7 +292,7 @@ func (t *JSONText) UnmarshalJSON(data []byte) error {
 // keys. labels are those of the whole file.
 func (p *problems) finish(d *Definition, labels Labels) {
 	if d.Institution == "" && d.UpstreamSource == "" {
-		p.addf("", "neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
+		p.Addf("", "neither institution nor upstreamSource is given; name the institution of the source, or the aggregator")
 	}
 	shared := p.normalisedLabels("labels", labels)
 	names := map[string]bool{}
@@ -305,10 +302,10 @@ func (p *problems) finish(d *Definition, labels Labels) {
 		p.finishExtract(place+".extract", d, page, shared)
 		isReplaced := func(other Page) bool { return other.Name == page.InsteadOf && other.InsteadOf == "" }
 		if page.InsteadOf != "" && !slices.ContainsFunc(d.Pages[:i], isReplaced) {
-			p.addf(place, "is read instead of %q; name an earlier page that has no insteadOf itself", page.InsteadOf)
+			p.Addf(place, "is read instead of %q; name an earlier page that has no insteadOf itself", page.InsteadOf)
 		}
 		if names[page.Name] || page.Name == "" && len(d.Pages) > 1 {
-			p.addf(place, "has the name %q; with more than one page each needs its own", page.Name)
+			p.Addf(place, "has the name %q; with more than one page each needs its own", page.Name)
 		}
 		names[page.Name] = true
 	}
@@ -336,16 +333,16 @@ func (p *problems) finishRequests(place string, page *Page) {
 		r.Method = cmp.Or(r.Method, "GET")
 		switch {
 		case (r.URL == "") == (r.AddressFrom == nil):
-			p.addf(place, "needs either url or addressFrom, and not both")
+			p.Addf(place, "needs either url or addressFrom, and not both")
 		case i == 0 && r.AddressFrom != nil:
-			p.addf(place, "addressFrom in the first request: there is no response before it; give it a url")
+			p.Addf(place, "addressFrom in the first request: there is no response before it; give it a url")
 		case (r.Method == "POST") != (r.Form != nil || r.JSON != "") || r.Form != nil && r.JSON != "":
-			p.addf(place, "a POST has one body, form or json ({} for an empty form), and a GET has none")
+			p.Addf(place, "a POST has one body, form or json ({} for an empty form), and a GET has none")
 		}
 		p.checkHeaders(place, r.Headers)
 		if address, err := url.Parse(r.URL); err == nil && r.URL != "" {
 			if site = cmp.Or(site, Site(address.Hostname())); site != Site(address.Hostname()) {
-				p.addf(place, "goes to %s, but the first one to %s; all requests of a page stay on one site", Site(address.Hostname()), site)
+				p.Addf(place, "goes to %s, but the first one to %s; all requests of a page stay on one site", Site(address.Hostname()), site)
 			}
 		}
 	}
@@ -355,9 +352,9 @@ func (p *problems) checkHeaders(place string, headers map[string]string) {
 	for name := range headers {
 		switch header := textproto.CanonicalMIMEHeaderKey(name); {
 		case slices.Contains(reservedHeaders(), header):
-			p.addf(place, "the header %s is not for a definition to set; remove it", header)
+			p.Addf(place, "the header %s is not for a definition to set; remove it", header)
 		case slices.Contains(secretHeaders(), header):
-			p.addf(place, `the header %s has a secret, which others can read here; put it into a file and name that in "secret"`, header)
+			p.Addf(place, `the header %s has a secret, which others can read here; put it into a file and name that in "secret"`, header)
 		}
 	}
 }
@@ -365,24 +362,24 @@ func (p *problems) checkHeaders(place string, headers map[string]string) {
 // finishExtract does the work of finish for Page.Extract. shared are the labels for all pages of the file.
 func (p *problems) finishExtract(place string, d *Definition, page *Page, shared Labels) {
 	e := &page.Extract
-	page.defaultsOf(d)
+	page.normalise()
 	hasInstitution := d.Institution+page.Institution != ""
 	for i, f := range e.Fields {
 		place := fmt.Sprintf("%s.fields[%d]", place, i)
 		switch {
 		case !hasInstitution:
-			p.addf(place, "has no institution; name one for the source or the page")
+			p.Addf(place, "has no institution; name one for the source or the page")
 		case f.Currency+page.Currency == "":
-			p.addf(place, "has no currency; name it here or for the page")
+			p.Addf(place, "has no currency; name it here or for the page")
 		}
 	}
 	if r := e.Rows; r != nil {
 		place += ".rows"
 		switch {
 		case r.Buy == nil && r.Sell == nil && r.Value == nil:
-			p.addf(place, "has neither buy nor sell nor value; say where the values are")
+			p.Addf(place, "has neither buy nor sell nor value; say where the values are")
 		case r.Value != nil && (r.Buy != nil || r.Sell != nil):
-			p.addf(place, "has value beside buy or sell; a row has either one value or its sides")
+			p.Addf(place, "has value beside buy or sell; a row has either one value or its sides")
 		}
 		r.Labels = p.normalisedLabels(place+".labels", r.Labels)
 		for i := range r.Ignore {
@@ -395,8 +392,8 @@ func (p *problems) finishExtract(place string, d *Definition, page *Page, shared
 	}
 }
 
-// defaultsOf sets the default of Rows.Min, and normalises headings.
-func (page *Page) defaultsOf(d *Definition) {
+// normalise sets the default of Rows.Min, and normalises headings.
+func (page *Page) normalise() {
 	e := &page.Extract
 	if e.Sheet != nil {
 		for _, heading := range []*string{&e.Sheet.Name, &e.Sheet.Year, &e.Sheet.Month, &e.Sheet.Day} {
@@ -429,7 +426,7 @@ func (p *problems) normalisedLabels(place string, labels Labels) Labels {
 		}
 		label := values.NormaliseLabel(name)
 		if first, exists := names[label]; exists {
-			p.addf(place+"."+name, "is the same label as %q without spaces, accents and capitals; keep one", first)
+			p.Addf(place+"."+name, "is the same label as %q without spaces, accents and capitals; keep one", first)
 		}
 		names[label], normalised[label] = name, labels[name]
 	}
@@ -445,7 +442,7 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 		}
 	}
 	if len(labels) == 0 {
-		p.addf(place, "labels is missing or empty, here and for the whole file; say what each label means")
+		p.Addf(place, "labels is missing or empty, here and for the whole file; say what each label means")
 	}
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		t, problem := labels[label], ""
@@ -459,7 +456,7 @@ func (p *problems) mergeLabels(place string, labels, shared Labels, ignored []st
 		default:
 			continue
 		}
-		p.addf(place, "the label %.40q, here or of the file, %s", label, problem)
+		p.Addf(place, "the label %.40q, here or of the file, %s", label, problem)
 	}
 }
 
@@ -468,7 +465,7 @@ func (p *problems) finishText(place string, d *Definition, page *Page, shared La
 	t, hasInstitution := page.Extract.Text, d.Institution+page.Institution != ""
 	names := regexp.MustCompile(t.Pattern).SubexpNames()
 	if !slices.Contains(names, "buy") && !slices.Contains(names, "sell") {
-		p.addf(place, "pattern has neither the group buy nor the group sell; write (?P<buy>...)")
+		p.Addf(place, "pattern has neither the group buy nor the group sell; write (?P<buy>...)")
 	}
 	if slices.Contains(names, "label") {
 		t.Labels = p.normalisedLabels(place+".labels", t.Labels)
@@ -476,7 +473,7 @@ func (p *problems) finishText(place string, d *Definition, page *Page, shared La
 		return
 	}
 	if !hasInstitution || page.Currency == "" {
-		p.addf(place, "pattern has no group label, so the source or the page must name the institution, and the page the currency")
+		p.Addf(place, "pattern has no group label, so the source or the page must name the institution, and the page the currency")
 	}
 }
 
@@ -490,17 +487,17 @@ func (p *problems) finishSecrets(d *Definition) {
 		headers = append(headers, &d.OAuth2.ClientIDHeader)
 	}
 	if d.Secret != nil && d.OAuth2 != nil {
-		p.addf("", "has secret and oauth2; keep one")
+		p.Addf("", "has secret and oauth2; keep one")
 	}
 	for _, header := range headers {
 		if *header = textproto.CanonicalMIMEHeaderKey(*header); slices.Contains(reservedHeaders(), *header) {
-			p.addf("", "the header %s can't be set; use the header that the site documents, such as X-Api-Key", *header)
+			p.Addf("", "the header %s can't be set; use the header that the site documents, such as X-Api-Key", *header)
 		}
 	}
 	for i := range d.Pages {
 		for j := range d.Pages[i].Requests {
 			if d.Pages[i].Requests[j].AddressFrom != nil && headers != nil {
-				p.addf(fmt.Sprintf("pages[%d].requests[%d]", i, j), "takes its address from a page, which could send the secret elsewhere; write its url")
+				p.Addf(fmt.Sprintf("pages[%d].requests[%d]", i, j), "takes its address from a page, which could send the secret elsewhere; write its url")
 			}
 		}
 	}

@@ -37,15 +37,12 @@ func DefaultSet() *Set { return defaultSet() }
 
 // NewSet returns a set of definitions. Of several with the same id, the set contains the last.
 func NewSet(definitions ...*Definition) *Set {
-	byID := make(map[string]*Definition, len(definitions))
+	s := &Set{byID: make(map[string]*Definition, len(definitions))}
 	for _, d := range definitions {
-		byID[d.ID] = d
+		s.byID[d.ID] = d
 	}
-	return sortedSet(byID)
-}
-
-func sortedSet(byID map[string]*Definition) *Set {
-	return &Set{byID: byID, list: slices.SortedFunc(maps.Values(byID), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })}
+	s.list = slices.SortedFunc(maps.Values(s.byID), func(a, b *Definition) int { return cmp.Compare(a.ID, b.ID) })
+	return s
 }
 
 // Definitions returns all definitions sorted by id, including disabled definitions. The caller must not change the
@@ -96,7 +93,7 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	set := sortedSet(extended)
+	set := NewSet(slices.Collect(maps.Values(extended))...)
 	set.text = text
 	return set, nil
 }
@@ -253,15 +250,12 @@ func distinct(names []string) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-//go:embed definitions/*.json definition.schema.json
+//go:embed definitions/*.json
 var embedded embed.FS
+
+//go:embed definition.schema.json
+var schemaText string
 
 // Schema returns the JSON Schema of definition files, for editors. It lists every key. It does not check selectors,
 // patterns and other texts that need a parser, and it does not check keys that depend on each other.
-func Schema() []byte {
-	text, err := embedded.ReadFile("definition.schema.json")
-	if err != nil {
-		panic("source: " + err.Error()) // impossible: it is embedded
-	}
-	return text
-}
+func Schema() []byte { return []byte(schemaText) }

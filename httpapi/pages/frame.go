@@ -67,10 +67,6 @@ func Folder(files fs.FS, folder string) fs.FS {
 	return subFS
 }
 
-func (f *Frame) register(mux *http.ServeMux) {
-	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
-}
-
 // renderedPage is a page ready to be sent. It is immutable.
 type renderedPage struct {
 	status int
@@ -304,11 +300,11 @@ func (f *Frame) serveAsset(w http.ResponseWriter, r *Request) {
 
 // gunzip decompresses an embedded file. It panics if the file is not compressed with gzip.
 func gunzip(compressed []byte) []byte {
+	var plain []byte
 	reader, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		panic("pages: unpack an asset: " + err.Error())
+	if err == nil {
+		plain, err = io.ReadAll(reader)
 	}
-	plain, err := io.ReadAll(reader)
 	if err != nil {
 		panic("pages: unpack an asset: " + err.Error())
 	}

@@ -68,7 +68,7 @@ func (p *Pages) Frame() *Frame { return p.frame }
 // Register adds the pages and their assets to a mux.
 func (p *Pages) Register(mux *http.ServeMux) {
 	f := p.frame
-	f.register(mux)
+	f.handle(mux, http.MethodGet, assetsPath+"{name}", f.serveAsset)
 	f.Handle(mux, http.MethodGet, "/", p.showHome)
 	f.Handle(mux, http.MethodGet, "/institutions", p.showInstitutions)
 	f.Handle(mux, http.MethodGet, "/institutions/{id}", p.showInstitution)

@@ -1,6 +1,0 @@
-//go:build !race
-
-package suggest_test
-
-// raceEnabled says that the race detector is on.
-const raceEnabled = false
