@@ -62,7 +62,7 @@ func must(t testing.TB, err error) {
 
 func mustRead(t *testing.T, text string) *source.Definition {
 	t.Helper()
-	d, err := source.Read("f.json", []byte(text))
+	d, err := read("f.json", []byte(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -207,7 +207,7 @@ func TestBrokenDefinitionsAreRefused(t *testing.T) {
 				if text == b.file {
 					t.Fatalf("the definition has no %s to break", b.old)
 				}
-				_, err := source.Read("broken.json", []byte(text))
+				_, err := read("broken.json", []byte(text))
 				if err == nil {
 					t.Fatalf("no error; want one with %q\n%s", b.want, text)
 				}
@@ -221,7 +221,7 @@ func TestBrokenDefinitionsAreRefused(t *testing.T) {
 
 func TestEveryProblemIsReportedWithItsPlace(t *testing.T) {
 	text := strings.NewReplacer(`"id": "indexa"`, `"id": "I"`, `"rate.list[0]"`, `"["`, `"form": "iso"`, `"form": "day"`).Replace(jsonFile)
-	_, err := source.Read("f.json", []byte(text))
+	_, err := read("f.json", []byte(text))
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Fatalf("want three problems, got %v", err)
@@ -247,7 +247,7 @@ func TestFilesWithInvalidJSONAreRefused(t *testing.T) {
 		"changes nothing":  {`{"id": "a"}`, "changes nothing"},
 		"changes too much": {`{"id": "a", "name": "b", "disabled": "x"}`, `unknown key "name"`},
 	} {
-		_, err := source.Read("f.json", []byte(test.text))
+		_, err := read("f.json", []byte(test.text))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)
 		}

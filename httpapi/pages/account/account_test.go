@@ -3,6 +3,7 @@ package account
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -16,10 +17,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -32,8 +32,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // compareGolden compares the content of a page with a golden file.
 func compareGolden(t *testing.T, name string, page *response) {
 	t.Helper()
-	text := strconv.Itoa(page.status) + " " + page.header.Get("Retry-After") + "\n" +
-		strings.ReplaceAll(page.main(), "><", ">\n<") + "\n"
+	text := fmt.Sprintf("%d %s\n%s\n", page.status, page.header.Get("Retry-After"), strings.ReplaceAll(page.main(), "><", ">\n<"))
 	file := filepath.Join("testdata", name+".html")
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -63,7 +62,7 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		if b.page.status == http.StatusSeeOther {
 			t.Fatal("the form needs its e-mail address")
 		}
-		b.submit("/sessions", "code", " 0071-2345 ", "email", "ana@example.do")
+		b.submit("/sessions", "code", " 0071-2345 ", "email", ana)
 		b.follow()
 		golden("home-empty")
 		if b.accounts.from.Address != netip.MustParseAddr("192.0.2.7") || b.accounts.from.Browser == (account.Digest{}) {
@@ -97,14 +96,14 @@ func TestGolden_States(t *testing.T) {
 			"mail-printed": {func(w *fakeAccounts) { w.pages.config.MailPrinted = true }, false},
 			"announced":    {func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(20 * 24 * time.Hour) }, false},
 			"limits-off":   {func(w *fakeAccounts) { w.enforced = false }, true},
-			"suspended":    {func(w *fakeAccounts) { w.suspended = true }, true},
+			"suspended":    {func(w *fakeAccounts) { w.suspended = &engine.Error{Code: engine.CodeAccountSuspended} }, true},
 			"required":     {func(w *fakeAccounts) { w.keyPolicy.RequiredAt = w.now.Add(-time.Hour) }, true},
 		} {
 			w := newFakeAccounts(t)
 			state.world(w)
 			b := w.browser(language)
 			if state.inside {
-				b.signIn("ana@example.do").submit("/keys", "name", "servidor")
+				b.signIn(ana).submit("/keys", "name", "servidor")
 			}
 			b.get(b.root)
 			compareGolden(t, name+"."+string(language), b.page)
@@ -123,29 +122,27 @@ func TestGolden_Faults(t *testing.T) {
 		}
 		check("email", func(b *browser) { b.get(b.root); b.submit("/codes", "email", `a"><b@example`) })
 		check("too-soon", func(b *browser) {
-			b.askCode("ana@example.do").accounts.advance(2500 * time.Millisecond)
+			b.askCode(ana).accounts.advance(2500 * time.Millisecond)
 			b.submit("/codes")
 		})
-		check("digits", func(b *browser) { b.askCode("ana@example.do").submit("/sessions", "code", "1234567", "email", "ana") })
-		check("invalid-code", func(b *browser) {
-			b.askCode("ana@example.do").submit("/sessions", "code", "99999999", "email", "ana@example.do")
-		})
-		check("name", func(b *browser) { b.signIn("ana@example.do").submit("/keys", "name", strings.Repeat("ñ", 81)) })
+		check("digits", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "1234567", "email", "ana") })
+		check("invalid-code", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "99999999", "email", ana) })
+		check("name", func(b *browser) { b.signIn(ana).submit("/keys", "name", strings.Repeat("ñ", 81)) })
 		check("session-over", func(b *browser) {
-			b.signIn("ana@example.do").accounts.advance(account.SessionLifetime)
+			b.signIn(ana).accounts.advance(account.SessionLifetime)
 			b.submit("/keys", "name", "x")
 		})
 		check("key-limit", func(b *browser) {
-			third := b.signIn("ana@example.do").form("/keys")
+			third := b.signIn(ana).form("/keys")
 			b.accounts.advance(time.Minute)
-			other := b.accounts.browser(language).signIn("ana@example.do")
+			other := b.accounts.browser(language).signIn(ana)
 			other.submit("/keys")
 			other.get(b.root)
 			other.submit("/keys")
 			b.send(http.MethodPost, b.root+"/keys", third)
 		})
 		check("unknown-key", func(b *browser) {
-			b.signIn("ana@example.do").submit("/keys")
+			b.signIn(ana).submit("/keys")
 			b.get(b.root)
 			b.send(http.MethodPost, b.root+"/keys/key_9/revoke", b.form("/keys/key_1/revoke"))
 		})
@@ -157,10 +154,10 @@ func TestGolden_Faults(t *testing.T) {
 func TestGolden_FaultsOfAnyForm(t *testing.T) {
 	forms := map[string]func(b *browser){
 		"codes":    func(b *browser) { b.get(b.root) },
-		"sessions": func(b *browser) { b.askCode("ana@example.do") },
-		"keys":     func(b *browser) { b.signIn("ana@example.do") },
+		"sessions": func(b *browser) { b.askCode(ana) },
+		"keys":     func(b *browser) { b.signIn(ana) },
 		"keys/key_1/revoke": func(b *browser) {
-			b.signIn("ana@example.do").submit("/keys")
+			b.signIn(ana).submit("/keys")
 			b.get(b.root)
 		},
 	}
@@ -173,7 +170,7 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 				b := newFakeAccounts(t).browser(language)
 				prepare(b)
 				b.accounts.err = &engine.Error{Code: code, RetryAfter: wait, Message: "planted cause"}
-				b.submit("/"+form, "email", "ana@example.do", "code", goodCode, "name", "servidor")
+				b.submit("/"+form, "email", ana, "code", goodCode, "name", "servidor")
 				switch known := formErrorOf(b.accounts.err); {
 				case known == nil:
 					if b.page.status != http.StatusInternalServerError || strings.Contains(b.page.body, "planted") || !strings.Contains(b.accounts.logs.String(), "planted cause") {
@@ -193,7 +190,7 @@ func TestGolden_FaultsOfAnyForm(t *testing.T) {
 func TestK3_TheSamePage(t *testing.T) {
 	see := func(email string) string {
 		w := newFakeAccounts(t)
-		w.browser(pages.Spanish).signIn("ana@example.do").submit("/keys")
+		w.browser(pages.Spanish).signIn(ana).submit("/keys")
 		w.advance(time.Hour)
 		b := w.browser(pages.Spanish).askCode(email)
 		b.submit("/sessions", "code", "99999999", "email", email)
@@ -205,12 +202,12 @@ func TestK3_TheSamePage(t *testing.T) {
 		}
 		return all.String()
 	}
-	if known, unknown := see("ana@example.do"), see("eva@example.do"); known != unknown {
+	if known, unknown := see(ana), see("eva@example.do"); known != unknown {
 		t.Errorf("known:\n%s\nunknown:\n%s", known, unknown)
 	}
 }
 
-const goodCode = "00712345"
+const ana, goodCode = "ana@example.do", "00712345"
 
 // fakeAccounts is a simple account.Service with the pages in front of it.
 type fakeAccounts struct {
@@ -220,14 +217,13 @@ type fakeAccounts struct {
 	logs  *bytes.Buffer
 
 	now        time.Time // changed between requests
-	mu         sync.Mutex
-	err        error // of every call
+	err        error     // of every call
 	calls      []string
 	from       account.Requester
 	codeSentAt map[account.Email]time.Time
 	sessions   map[account.Digest]fakeSession
 	keys       map[account.Email][]account.KeyRecord
-	suspended  bool
+	suspended  error
 	enforced   bool
 	keyPolicy  account.KeyPolicy
 	random     io.Reader
@@ -255,11 +251,6 @@ func newFakeAccountsAt(t *testing.T, publicURL string, secure bool) *fakeAccount
 	return w
 }
 
-func (w *fakeAccounts) lock() func() {
-	w.mu.Lock()
-	return w.mu.Unlock
-}
-
 func (w *fakeAccounts) clock() time.Time        { return w.now }
 func (w *fakeAccounts) advance(d time.Duration) { w.now = w.now.Add(d) }
 
@@ -273,7 +264,6 @@ func (w *fakeAccounts) LimitsEnforced() bool         { return w.enforced }
 func (w *fakeAccounts) KeyPolicy() account.KeyPolicy { return w.keyPolicy }
 
 func (w *fakeAccounts) RequestCode(to account.Email, from account.Requester) error {
-	defer w.lock()()
 	w.from = from
 	if err := w.ask("code for " + to.String()); err != nil {
 		return err
@@ -286,7 +276,6 @@ func (w *fakeAccounts) RequestCode(to account.Email, from account.Requester) err
 }
 
 func (w *fakeAccounts) OpenSession(of account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
-	defer w.lock()()
 	w.from = from
 	if err := w.ask("session for " + of.String() + " with " + code); err != nil {
 		return account.Secret{}, time.Time{}, err
@@ -301,12 +290,10 @@ func (w *fakeAccounts) OpenSession(of account.Email, code string, from account.R
 	return token, until, err
 }
 
-// owner returns the e-mail address of a session. It records the call what, unless that is "".
+// owner returns the e-mail address of a session. It records the call what; the call "" does not fail.
 func (w *fakeAccounts) owner(what string, token account.Digest) (account.Email, error) {
-	if what != "" {
-		if err := w.ask(what); err != nil {
-			return account.Email{}, err
-		}
+	if err := w.ask(what); what != "" && err != nil {
+		return account.Email{}, err
 	}
 	s, ok := w.sessions[token]
 	if !ok || !w.now.Before(s.until) {
@@ -316,14 +303,12 @@ func (w *fakeAccounts) owner(what string, token account.Digest) (account.Email, 
 }
 
 func (w *fakeAccounts) CloseSession(token account.Digest) error {
-	defer w.lock()()
 	_, err := w.owner("sign-out", token)
 	delete(w.sessions, token)
 	return err
 }
 
 func (w *fakeAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
-	defer w.lock()()
 	of, err := w.owner("key "+name, token)
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
@@ -339,7 +324,6 @@ func (w *fakeAccounts) CreateKey(token account.Digest, name string) (account.Key
 }
 
 func (w *fakeAccounts) RevokeKey(token account.Digest, id string) error {
-	defer w.lock()()
 	of, err := w.owner("revoke "+id, token)
 	if err != nil {
 		return err
@@ -353,13 +337,11 @@ func (w *fakeAccounts) RevokeKey(token account.Digest, id string) error {
 }
 
 func (w *fakeAccounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
-	defer w.lock()()
 	of, err := w.owner("", token)
 	return slices.Clone(w.keys[of]), err
 }
 
 func (w *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) {
-	defer w.lock()()
 	_, err := w.owner("", token)
 	return account.QuotaResult{
 		Day:    account.Window{Limit: 1000, Remaining: 991, Reset: engine.NextMidnight(w.now)},
@@ -368,10 +350,7 @@ func (w *fakeAccounts) Usage(token account.Digest) (account.QuotaResult, error) 
 }
 
 func (w *fakeAccounts) KeyUsage(account.Digest) (account.QuotaResult, error) {
-	if w.suspended {
-		return account.QuotaResult{}, &engine.Error{Code: engine.CodeAccountSuspended}
-	}
-	return account.QuotaResult{}, nil
+	return account.QuotaResult{}, w.suspended
 }
 
 // browser keeps cookies like a browser, and all responses.
@@ -437,8 +416,12 @@ func (b *browser) cookie(name string) string {
 	return ""
 }
 
-var formPattern = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
-var hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+var (
+	formPattern   = regexp.MustCompile(`(?s)<form[^>]* action="([^"]*)".*?</form>`)
+	hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+	mainPattern   = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
+	secretPattern = regexp.MustCompile(`tasard_test_[0-9A-Za-z]+`)
+)
 
 // form returns the fields of a form on the page: the hidden ones, and the typed ones in pairs.
 func (b *browser) form(path string, typed ...string) url.Values {
@@ -465,12 +448,12 @@ func (b *browser) submit(path string, typed ...string) *response {
 	return b.send(http.MethodPost, b.root+path, b.form(path, typed...))
 }
 
-func (b *browser) follow() *response {
+func (b *browser) follow() {
 	b.accounts.t.Helper()
 	if b.page.status != http.StatusSeeOther {
 		b.accounts.t.Fatalf("%s %s: %d, want 303\n%s", b.page.method, b.page.path, b.page.status, b.page.main())
 	}
-	return b.get(b.page.header.Get("Location"))
+	b.get(b.page.header.Get("Location"))
 }
 
 // askCode goes to the page of the code.
@@ -492,8 +475,6 @@ func (b *browser) signIn(email string) *browser {
 	return b
 }
 
-var mainPattern = regexp.MustCompile(`(?s)<main[^>]*>(.*)</main>`)
-
 func (s *response) main() string {
 	if found := mainPattern.FindStringSubmatch(s.body); found != nil {
 		return found[1]
@@ -501,4 +482,217 @@ func (s *response) main() string {
 	return s.body
 }
 
-var secretPattern = regexp.MustCompile(`tasard_test_[0-9A-Za-z]+`)
+// TestSecrets_AreSeenOnce: a key is only in the response that creates it, a session only in cookies, a code nowhere.
+func TestSecrets_AreSeenOnce(t *testing.T) {
+	w := newFakeAccounts(t)
+	b := w.browser(pages.Spanish).signIn(ana)
+	token := b.cookie(sessionCookie)
+	made := b.submit("/keys", "name", "servidor")
+	secret := secretPattern.FindString(made.body)
+	if made.status != http.StatusCreated || secret == "" || strings.Count(made.body, secret) != 2 {
+		t.Fatalf("%d, the key is %q in\n%s", made.status, secret, made.main())
+	}
+	b.get(b.root)
+	b.submit("/keys/key_1/revoke")
+	b.follow()
+	b.submit("/signout")
+	b.follow()
+	for _, page := range b.responses {
+		text := page.path + page.body + strings.ReplaceAll(fmt.Sprint(page.header), sessionCookie+"="+token, "")
+		for _, hidden := range []string{secret, token, goodCode} {
+			if strings.Contains(text, hidden) && (page != made || hidden != secret) {
+				t.Errorf("%s %s shows %s", page.method, page.path, hidden)
+			}
+		}
+		if page.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s: Cache-Control %q", page.method, page.path, page.header.Get("Cache-Control"))
+		}
+	}
+	for text, logged := range map[string]bool{
+		secret: false, token: false, goodCode: false, ana: false, "POST /account/codes": true, "POST /account/sessions": true,
+		"POST /account/keys": true, "POST /account/keys/{id}/revoke": true, "POST /account/signout": true, "network=192.0.2.0/24": true,
+		"requestId=a1b2c3d4e5f60718": true,
+	} {
+		if strings.Contains(w.logs.String(), text) != logged {
+			t.Errorf("the log has %q: %v, want %v:\n%s", text, !logged, logged, w.logs)
+		}
+	}
+}
+
+// TestS11_CrossSite checks that requests of another site do nothing.
+func TestS11_CrossSite(t *testing.T) {
+	const fetchSite, origin = "Sec-Fetch-Site", "Origin"
+	for name, c := range map[string]struct {
+		headers map[string]string
+		public  string
+		taken   bool
+	}{
+		"a program":                 {map[string]string{}, "", true},
+		"own page":                  {map[string]string{fetchSite: "same-origin", origin: "https://tasas.example.do"}, "", true},
+		"own page, old browser":     {map[string]string{origin: "https://tasas.example.do"}, "", true},
+		"behind a proxy":            {map[string]string{origin: "https://public.example.do"}, "https://public.example.do", true},
+		"foreign page":              {map[string]string{fetchSite: "cross-site", origin: "https://evil.example"}, "", false},
+		"foreign page, old browser": {map[string]string{origin: "https://evil.example"}, "https://public.example.do", false},
+		"sister page":               {map[string]string{fetchSite: "same-site", origin: "https://blog.example.do"}, "", false},
+		"another port":              {map[string]string{origin: "https://tasas.example.do:8443"}, "", false},
+		"sandboxed page":            {map[string]string{origin: "null"}, "", false},
+	} {
+		w := newFakeAccountsAt(t, c.public, false)
+		b := w.browser(pages.Spanish).signIn(ana)
+		b.headers, w.calls = c.headers, nil
+		got := b.submit("/keys")
+		if c.taken != (got.status == http.StatusCreated) || c.taken != (len(w.calls) == 1) || !c.taken && got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d, asked %q", name, got.status, w.calls)
+		}
+	}
+}
+
+// TestS11_Forms checks that a form is taken only in a body of the right type and size.
+func TestS11_Forms(t *testing.T) {
+	w := newFakeAccounts(t)
+	b := w.browser(pages.Spanish).signIn(ana)
+	w.calls = nil
+	good := b.form("/keys", "name", "servidor")
+	b.headers["Content-Type"] = "text/plain"
+	if got := b.send(http.MethodPost, "/account/keys", good); got.status != http.StatusBadRequest {
+		t.Errorf("as text: %d", got.status)
+	}
+	delete(b.headers, "Content-Type")
+	if b.send(http.MethodPost, "/account/keys?"+good.Encode(), url.Values{}); strings.Contains(fmt.Sprint(w.calls), "servidor") {
+		t.Errorf("fields in the URL were read: %q", w.calls)
+	}
+	good.Set("name", strings.Repeat("x", formBytesMax))
+	if got := b.send(http.MethodPost, "/account/keys", good); got.status != http.StatusBadRequest {
+		t.Errorf("too long: %d", got.status)
+	}
+}
+
+// TestForms_WithoutSession checks that forms of the account do nothing without a session.
+func TestForms_WithoutSession(t *testing.T) {
+	w := newFakeAccounts(t)
+	for _, path := range []string{"keys", "keys/key_1/revoke"} {
+		if got := w.browser(pages.Spanish).send(http.MethodPost, "/account/"+path, url.Values{}); got.status != http.StatusForbidden || len(w.calls) > 0 {
+			t.Errorf("%s: %d, asked %q", path, got.status, w.calls)
+		}
+	}
+}
+
+// TestCookies checks the attributes of the cookies, with and without https, and that signing out deletes the session.
+func TestCookies(t *testing.T) {
+	for public, prefix := range map[string]string{"": "", "http://127.0.0.1:8080": "", "https://tasas.example.do/": "__Secure-", "TLS": "__Secure-", "a proxy with TLS": "__Secure-"} {
+		url := strings.TrimPrefix(strings.TrimPrefix(public, "a proxy with "), "TLS")
+		b := newFakeAccountsAt(t, url, public == "TLS").browser(pages.English)
+		b.https = strings.HasPrefix(public, "a proxy")
+		b.signIn(ana)
+		set := map[string]int{} // by attributes
+		for _, page := range b.responses {
+			for _, line := range page.header.Values("Set-Cookie") {
+				c, err := http.ParseSetCookie(line)
+				if hsts := page.header.Get("Strict-Transport-Security"); (hsts != "") != (prefix != "") {
+					t.Errorf("%q: Strict-Transport-Security %q", public, hsts)
+				}
+				if err != nil || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure != (prefix != "") || c.Domain != "" {
+					t.Errorf("%q: %s", public, line)
+				}
+				set[strings.Join([]string{c.Name, c.Path, (time.Duration(c.MaxAge) * time.Second).String()}, " ")]++
+			}
+		}
+		for _, path := range []string{"/account", "/en/account"} {
+			for _, want := range []string{prefix + loginCookie + " " + path + " 11m0s", prefix + loginCookie + " " + path + " 8760h0m0s", prefix + sessionCookie + " " + path + " 15m0s"} {
+				if set[want] != 1 {
+					t.Errorf("%q: %s was set %d times: %v", public, want, set[want], set)
+				}
+			}
+		}
+		if len(set) != 6 || len(b.jar) != 4 {
+			t.Errorf("%q: %v, kept %v", public, set, b.jar)
+		}
+		b.root = "/account" // the session holds in both languages
+		if b.get(b.root); !strings.Contains(b.page.body, `action="/account/signout"`) {
+			t.Errorf("%q: no session in the other language", public)
+		}
+		b.submit("/signout")
+		if len(b.jar) != 2 || strings.Contains(fmt.Sprint(b.jar), sessionCookie) {
+			t.Errorf("%q: kept %v", public, b.jar)
+		}
+	}
+}
+
+// TestCookies_TwoOfOneName checks that two session cookies are ignored: another subdomain may have set one.
+func TestCookies_TwoOfOneName(t *testing.T) {
+	w := newFakeAccounts(t)
+	eva := w.browser(pages.Spanish).signIn("eva@example.do")
+	b := w.browser(pages.Spanish).signIn(ana)
+	b.jar = append(eva.jar[:1:1], b.jar...)
+	if b.get(b.root); strings.Contains(b.page.body, "signout") {
+		t.Errorf("signed in with two sessions:\n%s", b.page.main())
+	}
+}
+
+// TestSession_Ends checks that an expired session leads to the sign-in page.
+func TestSession_Ends(t *testing.T) {
+	b := newFakeAccounts(t).browser(pages.Spanish).signIn(ana)
+	b.accounts.advance(account.SessionLifetime)
+	if b.get(b.root); b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
+		t.Errorf("%d, kept %v\n%s", b.page.status, b.jar, b.page.main())
+	}
+	if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther {
+		t.Errorf("the form of that page: %d", b.page.status)
+	}
+}
+
+// TestSignOut_WhenTheLogCannotBeWritten checks that the cookie is deleted all the same, and that a warning is logged.
+func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
+	b := newFakeAccounts(t).browser(pages.Spanish).signIn(ana)
+	b.accounts.err = &engine.Error{Code: engine.CodeReadOnly}
+	b.submit("/signout")
+	if b.follow(); b.cookie(sessionCookie) != "" || !strings.Contains(b.accounts.logs.String(), "level=WARN") {
+		t.Errorf("kept %v\n%s", b.jar, b.accounts.logs)
+	}
+}
+
+// TestPaths checks that a GET of a form redirects, and that a link puts no text on the page.
+func TestPaths(t *testing.T) {
+	b := newFakeAccounts(t).browser(pages.English)
+	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout", "/code"} {
+		if got := b.get(b.root + path); got.status != http.StatusSeeOther || got.header.Get("Location") != b.root {
+			t.Errorf("%s: %d to %q", path, got.status, got.header.Get("Location"))
+		}
+	}
+	for query, noted := range map[string]bool{"?done=out&x=planted": true, "?done=planted": false, "?email=planted@example.do": false, "?done=": false} {
+		if got := b.get(b.root + query).main(); strings.Contains(got, "planted") || strings.Contains(got, "notice good") != noted {
+			t.Errorf("%s:\n%s", query, got)
+		}
+	}
+	b.signIn(ana)
+	if got := b.get(b.root + "/code"); got.status != http.StatusSeeOther {
+		t.Errorf("the code's page with a session: %d", got.status)
+	}
+}
+
+// TestParseLoginState checks that only encoded values are accepted.
+func TestParseLoginState(t *testing.T) {
+	number := strings.Repeat("0f", browserIDBytes)
+	email, _ := account.ParseEmail(ana)
+	for _, l := range []loginState{{browserID: number}, {number, email}} {
+		if got, ok := parseLoginState(l.encode()); !ok || got != l {
+			t.Errorf("%q reads as %v, %v", l.encode(), got, ok)
+		}
+	}
+	for _, text := range []string{"", ".", number, number[2:] + ".", "x" + number[1:] + ".", number + ".%", number + ".YQ", number + "." + "YUBiLmRvCg"} {
+		if got, ok := parseLoginState(text); ok {
+			t.Errorf("%q reads as %v", text, got)
+		}
+	}
+}
+
+// TestRandom_RunsOut checks that a failing random source is an error, and not a guessable number.
+func TestRandom_RunsOut(t *testing.T) {
+	w := newFakeAccounts(t)
+	w.pages.config.Random = iotest.ErrReader(errors.New("planted"))
+	b := w.browser(pages.Spanish)
+	b.get(b.root)
+	if got := b.submit("/codes", "email", ana); got.status != http.StatusInternalServerError || len(w.calls) > 0 {
+		t.Errorf("%d, asked %q", got.status, w.calls)
+	}
+}
