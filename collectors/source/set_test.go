@@ -36,7 +36,7 @@ func embeddedFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// read reads a definition alone in its directory. The error has the problems of its file.
+// read reads the only definition of a directory. The error has the problems of its file.
 func read(name string, data []byte) (*source.Definition, error) {
 	set, err := source.NewSet().Extend(fstest.MapFS{name: {Data: data}, "ca/popular.pem": {}}, ".")
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // of each file

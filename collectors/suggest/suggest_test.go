@@ -126,8 +126,8 @@ func TestSuggest_Faults(t *testing.T) {
 	}
 }
 
-// TestSuggest_LaterDocuments renames the classes, ids, keys and headings of every page, which no definition survives. It
-// reads 60 later documents of each page with the definition that was suggested.
+// TestSuggest_LaterDocuments renames the classes, ids, keys and headings of every page, which no definition survives,
+// and reads 60 later documents of each page with the definition that was suggested.
 func TestSuggest_LaterDocuments(t *testing.T) {
 	s, read, failed := newSites(), 0, 0
 	definitions := map[sourcePage]*source.Definition{}
