@@ -2,7 +2,6 @@ package apitest
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -20,13 +19,14 @@ type acceptor struct {
 
 	mu      sync.Mutex
 	changed sync.Cond // signals changes of server, conns and closed
-	conns   map[*conn]bool
+	conns   map[net.Conn]bool
 	server  *httpapi.Server
+	paused  chan struct{} // closed when server has been removed
 	closed  bool
 }
 
 func newAcceptor(listener net.Listener) *acceptor {
-	a := &acceptor{listener: listener, conns: map[*conn]bool{}}
+	a := &acceptor{listener: listener, conns: map[net.Conn]bool{}}
 	a.changed.L = &a.mu
 	a.loops.Go(a.accept)
 	return a
@@ -38,11 +38,11 @@ func (a *acceptor) accept() {
 		if err != nil {
 			return
 		}
-		a.loops.Go(func() { a.serve(&conn{Conn: accepted, ended: make(chan struct{})}) })
+		a.loops.Go(func() { a.serve(accepted) })
 	}
 }
 
-func (a *acceptor) serve(c *conn) {
+func (a *acceptor) serve(c net.Conn) {
 	a.mu.Lock()
 	for a.server == nil && !a.closed {
 		a.changed.Wait()
@@ -66,8 +66,15 @@ func (a *acceptor) serve(c *conn) {
 func (a *acceptor) resume(server *httpapi.Server) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.server = server
+	a.server, a.paused = server, make(chan struct{})
 	a.changed.Broadcast()
+}
+
+// pausing returns a channel that is closed when the current server ends.
+func (a *acceptor) pausing() chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.paused
 }
 
 // drainTimeout is how long pause waits for the responses to requests in flight.
@@ -78,15 +85,23 @@ const drainTimeout = time.Second
 func (a *acceptor) pause(abrupt bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.server = nil
+	if a.server != nil {
+		a.server.Drain() // from now on every response ends its connection
+		close(a.paused)
+		a.server = nil
+	}
 	for c := range a.conns {
-		c.end(abrupt)
+		if abrupt {
+			_ = c.Close() // an error means that the connection is closed already
+		} else {
+			_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the Read in progress; the server can still write
+		}
 	}
 	timer := time.AfterFunc(drainTimeout, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for c := range a.conns {
-			_ = c.Conn.Close() // an error means that the connection is closed already
+			_ = c.Close()
 		}
 	})
 	defer timer.Stop()
@@ -105,52 +120,6 @@ func (a *acceptor) close() error {
 	a.pause(false)
 	a.loops.Wait()
 	return err
-}
-
-// conn is a connection accepted by an acceptor. A request is in flight if and only if the server is not in Read.
-type conn struct {
-	net.Conn
-	once  sync.Once
-	ended chan struct{} // closed by end
-
-	mu      sync.Mutex
-	reading bool
-	ending  bool // end was called
-}
-
-// Read returns io.EOF after end was called. But if a Read in progress has received bytes, it returns these bytes, so
-// that the server answers the request.
-func (c *conn) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	c.reading = !c.ending
-	reading := c.reading
-	c.mu.Unlock()
-	if !reading {
-		return 0, io.EOF
-	}
-	n, err := c.Conn.Read(p)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reading = false; c.ending && n == 0 {
-		err = io.EOF
-	}
-	return n, err
-}
-
-// end ends the connection. If abrupt is true, it closes the connection at once. Otherwise the server first answers the
-// request in flight.
-func (c *conn) end(abrupt bool) {
-	c.mu.Lock()
-	c.ending = true
-	reading := c.reading
-	c.mu.Unlock()
-	c.once.Do(func() { close(c.ended) })
-	switch {
-	case abrupt:
-		_ = c.Conn.Close()
-	case reading:
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // ends the Read in progress; the server can still write
-	}
 }
 
 // defaultClientAddr is the client address of Node.Client, from a range reserved for documentation (RFC 5737).

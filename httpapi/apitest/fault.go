@@ -167,14 +167,13 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 			next(ctx)
 			return
 		}
-		c, ok := ctx.Conn().(*conn)
-		if fault.Delay > 0 && ok {
+		if fault.Delay > 0 {
 			timer := time.NewTimer(fault.Delay)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
 			case <-cleared:
-			case <-c.ended:
+			case <-n.acceptor.pausing():
 			}
 		}
 		err := fault.error()
@@ -185,8 +184,8 @@ func (n *Node) middleware(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		if fault.Status == http.StatusTooManyRequests && n.config.limits {
 			n.showUsedUp(&ctx.Response.Header, err)
 		}
-		if fault.Drop && ok {
-			_ = c.Close() // before the response is written
+		if fault.Drop {
+			_ = ctx.Conn().Close() // before the response is written
 		}
 	}
 }
