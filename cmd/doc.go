@@ -3,10 +3,10 @@
 //
 // A command is a file here, or a package below this one if it is large:
 //
-//	serve.go, notify.go  the node of package node; reports to the service manager, and takes its sockets (sockets.go)
+//	serve.go, systemd.go the node of package node, config check; reports to the service manager, and its sockets
 //	demo.go, mock.go     a node with made-up rates: to try it out, and for tests of clients
 //	mcp.go               tools for language models, which call a node over HTTP
-//	export.go, config.go, man.go, help.go, version.go
+//	export.go, help.go   export; help, man and version
 //	backup/              backup, restore, log: work on the files of a data directory
 //	doctor/              doctor: checks of everything around a node
 //	intake/              import, and serve --import: import of observations and of saved pages of sources

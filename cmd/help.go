@@ -1,14 +1,24 @@
 package cmd
 
 import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
+	"github.com/tasard/tasard/wal"
 )
 
 // topics returns the help texts without a command: tasard help TOPIC. Cobra treats commands that can't run as topics.
@@ -147,4 +157,68 @@ func newFlagSet() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
 	return flags
+}
+
+const manDirMode = 0o755
+
+func (p *commands) newMan() *cobra.Command {
+	var directory string
+	return command.Spec{
+		Use:   "man",
+		Short: "Print the manual page",
+		Long: `man prints the manual page of the program. With --dir it writes one page for each command into a directory, which it
+creates if needed: tasard.1, tasard-serve.1 and so on.`,
+		Example: `  tasard man | man -l -
+  tasard man --dir /usr/local/share/man/man1`,
+		Flags: func(flags *pflag.FlagSet) {
+			flags.Var(command.Path(&directory, "DIR"), "dir", "write the pages of all commands into `DIR`")
+		},
+		Run: func(context.Context, []string) error { return p.man(directory) },
+	}.Command(p.Process)
+}
+
+func (p *commands) man(directory string) error {
+	root := p.newRoot()
+	root.DisableAutoGenTag = true
+	header := &doc.GenManHeader{Section: "1", Source: strings.TrimSpace("tasard " + process.Version()), Manual: "tasard"}
+	if directory == "" {
+		return doc.GenMan(root, header, p.Stdout)
+	}
+	err := os.MkdirAll(directory, manDirMode)
+	if err == nil {
+		err = doc.GenManTree(root, header, directory)
+	}
+	if err != nil {
+		return exit.Errorf(exit.CannotWrite, "write the manual pages: %w", err)
+	}
+	return nil
+}
+
+// contractVersion is the version of the /v1 API.
+const contractVersion = "1.0.0"
+
+func (p *commands) newVersion() *cobra.Command {
+	return command.Spec{
+		Use:   "version",
+		Short: "Print the versions of program, contract and log",
+		Long:  "version prints the version of the program and those of the HTTP contract and the log format that it supports.",
+		Example: `  tasard version
+  tasard --version`,
+		Run: p.version,
+	}.Command(p.Process)
+}
+
+func (p *commands) version(context.Context, []string) error {
+	build, _ := debug.ReadBuildInfo()
+	printVersion(p.Stdout, build)
+	return nil
+}
+
+func printVersion(out io.Writer, build *debug.BuildInfo) {
+	version, commit := "(unknown)", cmp.Or(process.Commit(build), "(unknown)")
+	if build != nil {
+		version = build.Main.Version
+	}
+	terminal.Fprintf(out, "tasard    %s\ncommit    %s\ngo        %s %s/%s\ncontract  /v1, %s\nlog       format %d\n",
+		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, contractVersion, wal.FormatVersion)
 }

@@ -5,5 +5,5 @@
 // The doctor changes nothing: it logs in to the mail server without sending an e-mail, and connects to hosts of sources
 // only with --network.
 //
-// To add a check, write a method with the same signature as the others in checks.go, and add it to examine.
+// To add a check, write a method with the same signature as the others and add it to examine.
 package doctor

@@ -42,9 +42,9 @@ func goroutineFiles() map[string]string {
 		"node/node.go":                          "Node.Close: waits for what goes on beside the callers",
 		"httpapi/admin/server.go":               "Server.Stop: the server's accept loop",
 		"httpapi/admin/client.go":               "none runs on: BackupStream.Close stops its timer",
-		"cmd/internal/terminal/logqueue.go":     "LogQueue.Close: waits, but only a second if nothing reads the log",
+		"cmd/internal/terminal/logging.go":      "LogQueue.Close: waits, but only a second if nothing reads the log",
 		"cmd/mock.go":                           "none runs on: it closes the server of the controls",
-		"cmd/notify.go":                         "notifier.end, in serve",
+		"cmd/systemd.go":                        "notifier.stop, in serve",
 		"cmd/serve.go":                          "takeInBeside: waits for the import",
 	}
 }

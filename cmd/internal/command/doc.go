@@ -11,9 +11,8 @@
 //
 //	command.go   a command
 //	values.go    kinds of values
-//	node.go      the table of settings
-//	errors.go    errors of a node, with names of flags
-//	settings.go  precedence, variables; configfile.go the file
+//	node.go      the table of settings; errors of a node, with names of flags
+//	settings.go  precedence, variables, the configuration file
 //
 // To add a setting, add a row to node.go: its group in the help, name, kind, usage, and field of node.Config. If the
 // node can return errors about this field, add the field to flagForField.
