@@ -410,8 +410,11 @@ func TestW9_SnapshotAndTailAreTheWholeReplay(t *testing.T) {
 		image := w.journal.crashed()
 		short := replayed(t, w.config, image)
 		long := replayed(t, w.config, w.everything(image))
-		if !reflect.DeepEqual(short.Registry.Snapshot().State(), long.Registry.Snapshot().State()) || short.KeyPolicy != long.KeyPolicy {
-			t.Fatalf("%+v\nwant %+v", short.Registry.Snapshot().State(), long.Registry.Snapshot().State())
+		got, want := short.Registry.Snapshot(), long.Registry.Snapshot()
+		sameAddresses := reflect.DeepEqual(sortedAddresses(got), sortedAddresses(want))
+		got.Addresses, want.Addresses = nil, nil
+		if !sameAddresses || !reflect.DeepEqual(got, want) || short.KeyPolicy != long.KeyPolicy {
+			t.Fatalf("%+v\nwant %+v", got, want)
 		}
 		if got, want := statesOf(short), statesOf(long); !reflect.DeepEqual(got, want) {
 			t.Fatalf("accounts %x\nwant %x", got, want)

@@ -20,17 +20,16 @@ func manyAccounts(t testing.TB, count int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
 	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
-	var registry account.RegistryState
+	registry := &c.Registry.Registry
 	for id := uint64(1); id <= uint64(count); id++ {
 		a := testAccount(t, id)
 		state := a.State()
 		c.Accounts[0] = append(c.Accounts[0], record.AppendAccount(nil, &state))
-		registry.Addresses = append(registry.Addresses, account.AddressState{
+		registry.Addresses = append(registry.Addresses, &account.AddressState{
 			Email: a.Record().Email, Account: id, NextCodeAt: time.Hour, LastEventAt: time.Hour, Mails: account.DayCounter{Day: engine.DateOf(noon), Count: 1},
 		})
 	}
-	registry.LastID = uint64(count)
-	c.Registry.Registry, c.Registry.Monotonic = account.RestoreRegistry(registry, [32]byte{}).Snapshot(), 2*time.Hour
+	registry.LastID, c.Registry.Monotonic = uint64(count), 2*time.Hour
 	if err := c.Write(&buffer); err != nil {
 		t.Fatal(err)
 	}

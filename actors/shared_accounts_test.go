@@ -70,18 +70,28 @@ func (s *clusterNode) logins() ([]account.AddressState, []account.SessionState) 
 	c.Pending.Store(1)
 	s.accounts.Registrar.Send(&commitlog.SnapshotRequest{Snapshot: c})
 	<-ready
-	addresses := slices.SortedFunc(c.Registry.Registry.Addresses(), func(a, b account.AddressState) int {
-		x, y := a.Email.Digest(), b.Email.Digest()
-		return slices.Compare(x[:], y[:])
-	})
+	addresses := sortedAddresses(c.Registry.Registry)
 	for i := range addresses {
 		addresses[i].NextCodeAt, addresses[i].LastEventAt = 0, 0
 	}
-	sessions := c.Registry.Registry.WithoutAddresses().Sessions
+	sessions := c.Registry.Registry.Sessions
 	for i := range sessions {
 		sessions[i].Until = 0
 	}
 	return addresses, sessions
+}
+
+// sortedAddresses is a copy of the addresses of a registry.
+func sortedAddresses(state account.RegistryState) []account.AddressState {
+	var list []account.AddressState
+	for _, row := range state.Addresses {
+		list = append(list, *row)
+	}
+	slices.SortFunc(list, func(a, b account.AddressState) int {
+		x, y := a.Email.Digest(), b.Email.Digest()
+		return slices.Compare(x[:], y[:])
+	})
+	return list
 }
 
 // differs is how the accounts of the nodes differ, "" when they do not.

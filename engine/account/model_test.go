@@ -1,10 +1,12 @@
 package account
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +122,17 @@ var noon = at("2026-06-17T16:00:00Z")
 
 // idOf is the id of an address, without checks.
 func idOf(address string) EmailID { return Email{address}.ID() }
+
+// sorted returns a state with its own addresses, sorted.
+func sorted(state RegistryState) RegistryState {
+	state.Addresses = slices.Clone(state.Addresses)
+	slices.SortFunc(state.Addresses, func(a, b *AddressState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
+	for i, row := range state.Addresses {
+		own := *row
+		state.Addresses[i] = &own
+	}
+	return state
+}
 
 // codeOf is the code of an *engine.Error, "" for other errors.
 func codeOf(err error) engine.Code {

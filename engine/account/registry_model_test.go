@@ -116,7 +116,7 @@ func (s *loginState) snapshot() (RegistryState, map[uint64]State) {
 	for id, account := range s.accounts {
 		accounts[id] = account.State()
 	}
-	return s.registry.Snapshot().State(), accounts
+	return sorted(s.registry.Snapshot()), accounts
 }
 
 // restored is the state that another process restores from a snapshot.

@@ -3,16 +3,15 @@ package account
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"time"
 )
 
-// RegistryState is the logged part of the registry in the form of a snapshot. Addresses and codes are sorted by digest,
-// sessions by the time of login.
+// RegistryState is the logged part of the registry in the form of a snapshot. Addresses are in no particular order; the
+// registry has the same rows and never changes them. Sessions are sorted by the time of login, codes by digest.
 type RegistryState struct {
-	Addresses   []AddressState
+	Addresses   []*AddressState
 	Sessions    []SessionState
 	WrongTries  HourCounter
 	Codes       HourCounter   // codes of addresses with an account
@@ -43,58 +42,27 @@ type SessionState struct {
 	Until   time.Duration // monotonic time at which the session ends
 }
 
-// RegistrySnapshot is an immutable copy of the registry. Making it copies no address, and takes milliseconds for
-// 100,000 of them.
-type RegistrySnapshot struct {
-	withoutAddresses RegistryState
-	addresses        map[Digest]*AddressState
-}
-
-// Snapshot returns the current state of the registry.
-func (r *Registry) Snapshot() RegistrySnapshot {
+// Snapshot returns the current state of the registry. It copies no address, and takes milliseconds for 100,000 of them.
+func (r *Registry) Snapshot() RegistryState {
 	state := RegistryState{
-		WrongTries: r.wrongTries, Codes: r.codes, Newcomers: r.newcomers, LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
+		Addresses: slices.Collect(maps.Values(r.addresses)), WrongTries: r.wrongTries, Codes: r.codes, Newcomers: r.newcomers,
+		LastSweep: r.lastSweep, LastID: r.lastID, SharedCodes: r.sharedCodes(),
 	}
 	for _, token := range r.sessionOrder {
 		if s, open := r.sessions[token]; open {
 			state.Sessions = append(state.Sessions, s)
 		}
 	}
-	return RegistrySnapshot{state, maps.Clone(r.addresses)}
-}
-
-// Addresses returns all addresses, in no particular order.
-func (s RegistrySnapshot) Addresses() iter.Seq[AddressState] {
-	return func(yield func(AddressState) bool) {
-		for _, row := range s.addresses {
-			if !yield(*row) {
-				return
-			}
-		}
-	}
-}
-
-// WithoutAddresses returns the state without its addresses.
-func (s RegistrySnapshot) WithoutAddresses() RegistryState { return s.withoutAddresses }
-
-// State returns the complete state. Its cost is proportional to the number of addresses.
-func (s RegistrySnapshot) State() RegistryState {
-	state := s.withoutAddresses
-	state.Addresses = slices.SortedFunc(s.Addresses(), func(a, b AddressState) int {
-		return bytes.Compare(a.Email.digest[:], b.Email.digest[:])
-	})
 	return state
 }
 
-// RestoreRegistry returns the registry of a snapshot. The addresses may be in any order; the caller must not change
-// them afterwards.
+// RestoreRegistry returns the registry of a snapshot. The caller must not change the addresses afterwards.
 func RestoreRegistry(state RegistryState, key [32]byte) *Registry {
 	r := NewRegistry(key)
 	r.addresses = make(map[Digest]*AddressState, len(state.Addresses))
 	r.lastSweep, r.newest, r.lastID = state.LastSweep, state.LastSweep, state.LastID
 	r.wrongTries, r.codes, r.newcomers = state.WrongTries, state.Codes, state.Newcomers
-	for i := range state.Addresses {
-		row := &state.Addresses[i]
+	for _, row := range state.Addresses {
 		r.addresses[row.Email.digest] = row
 		r.newest = max(r.newest, row.LastEventAt)
 	}

@@ -240,7 +240,7 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 		m.Reject(r.stopped)
 		return
 	}
-	m.SetRegistry(commitlog.RegistrySnapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.parent.keyPolicy.Load(), Monotonic: r.parent.clock.Now().Monotonic})
+	m.SetRegistry(record.Snapshot{Registry: r.registry.Snapshot(), KeyPolicy: *r.parent.keyPolicy.Load(), Monotonic: r.parent.clock.Now().Monotonic})
 }
 
 // RejectAll implements mailbox.Actor. It rejects the requests of all decisions.

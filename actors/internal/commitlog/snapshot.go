@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -19,21 +18,14 @@ import (
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool                // includes Accounts and Registry
-	Accounts   [][][]byte          // by shard; each an encoded account.State
-	Grants     []account.DayGrants // by shard
-	Registry   RegistrySnapshot
+	Full       bool                 // includes Accounts and Registry
+	Accounts   [][][]byte           // by shard; each an encoded account.State
+	Grants     []account.DayGrants  // by shard
+	Registry   record.Snapshot      // only the fields of the registrar
 	Done       func(*StateSnapshot) // called once, after PartDone for all parts
 
 	Pending atomic.Int64                 // number of parts without PartDone
 	Err     atomic.Pointer[engine.Error] // not nil: an owner has stopped, and the snapshot is incomplete
-}
-
-// RegistrySnapshot is the registrar's part of a StateSnapshot.
-type RegistrySnapshot struct {
-	Registry  account.RegistrySnapshot
-	KeyPolicy account.KeyPolicy
-	Monotonic time.Duration // not earlier than the monotonic time of any event in the snapshot
 }
 
 // SnapshotRequest asks an owner for its part of a snapshot. The part must be immutable.
@@ -57,7 +49,7 @@ func (s *SnapshotRequest) SetAccount(state []byte) {
 }
 
 // SetRegistry adds the state of the registrar to the snapshot.
-func (s *SnapshotRequest) SetRegistry(registry RegistrySnapshot) {
+func (s *SnapshotRequest) SetRegistry(registry record.Snapshot) {
 	s.Snapshot.Registry = registry
 	s.Snapshot.PartDone()
 }
@@ -82,13 +74,13 @@ func (s *StateSnapshot) Write(dst io.Writer) error {
 		w.Currency(currency.Saved())
 	}
 	for _, accounts := range s.Accounts {
-		w.Accounts(slices.Values(accounts))
+		w.Accounts(accounts)
 	}
 	for _, grants := range s.Grants {
 		w.Grants(grants.Grants, grants.ClosedUntil)
 	}
 	if s.Full {
-		w.Registry(&s.Registry.Registry, s.Registry.KeyPolicy, s.Registry.Monotonic)
+		w.Registry(s.Registry)
 	}
 	return w.End()
 }

@@ -239,7 +239,11 @@ func announcementWithdrawnFields(c *codec, e *account.AnnouncementWithdrawn) {
 	c.internedText(3, &e.By)
 }
 
-func addressFields(c *codec, a *account.AddressState) {
+func addressFields(c *codec, row **account.AddressState) {
+	if !c.writing && *row == nil {
+		*row = new(account.AddressState)
+	}
+	a := *row
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
 	c.monotonic(3, &a.NextCodeAt)

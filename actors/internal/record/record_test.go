@@ -215,13 +215,18 @@ func readAll(from io.Reader) (readSnapshot, error) {
 		all.accounts = append(all.accounts, state)
 		return nil
 	})
-	if err == nil { // they are written in any order
-		slices.SortFunc(all.Registry.Addresses, func(a, b account.AddressState) int {
-			digestA, digestB := a.Email.Digest(), b.Email.Digest()
-			return bytes.Compare(digestA[:], digestB[:])
-		})
+	if err == nil {
+		sortAddresses(all.Registry)
 	}
 	return all, err
+}
+
+// sortAddresses sorts addresses, which are written in any order.
+func sortAddresses(state account.RegistryState) {
+	slices.SortFunc(state.Addresses, func(a, b *account.AddressState) int {
+		digestA, digestB := a.Email.Digest(), b.Email.Digest()
+		return bytes.Compare(digestA[:], digestB[:])
+	})
 }
 
 // body is an account as in a snapshot.
@@ -231,10 +236,10 @@ func body(account account.State) []byte {
 
 // written is an encoded snapshot with lists of the given length, and its expected contents.
 func written(t testing.TB, many int) ([]byte, readSnapshot) {
-	registry := sampleRegistry(many)
-	cut := registry.Snapshot()
+	registry := sampleRegistry(many).Snapshot()
+	sortAddresses(registry)
 	want := readSnapshot{Snapshot: &Snapshot{
-		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: cut.State(), KeyPolicy: sampleKeyPolicy, Monotonic: time.Hour,
+		Currencies: []engine.SavedCurrency{sampleCurrency("EUR", 0), sampleCurrency("USD", many)}, Registry: registry, KeyPolicy: sampleKeyPolicy, Monotonic: time.Hour,
 		Grants: slices.Repeat([]account.DayGrant{{Shard: 1, Shards: 16, Day: sampleDay, Size: 16, Until: time.Hour}}, many), GrantsClosedUntil: sampleDay - 9,
 	}, accounts: slices.Repeat([]account.State{sampleAccount()}, many)}
 	var buffer bytes.Buffer
@@ -242,9 +247,9 @@ func written(t testing.TB, many int) ([]byte, readSnapshot) {
 	for _, book := range want.Currencies {
 		w.Currency(book)
 	}
-	w.Accounts(slices.Values(slices.Repeat([][]byte{body(sampleAccount())}, many)))
+	w.Accounts(slices.Repeat([][]byte{body(sampleAccount())}, many))
 	w.Grants(want.Grants, want.GrantsClosedUntil)
-	w.Registry(&cut, want.KeyPolicy, want.Monotonic)
+	w.Registry(*want.Snapshot)
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}

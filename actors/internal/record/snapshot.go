@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"time"
 
@@ -113,8 +112,10 @@ func (w *SnapshotWriter) Currency(s engine.SavedCurrency) {
 }
 
 // Accounts writes accounts. Each is an encoded account.State.
-func (w *SnapshotWriter) Accounts(accounts iter.Seq[[]byte]) {
-	chunked(accounts, func(chunk [][]byte) { w.write(&part{requires: accountsVersion, accounts: chunk}) })
+func (w *SnapshotWriter) Accounts(accounts [][]byte) {
+	for chunk := range slices.Chunk(accounts, partItemsMax) {
+		w.write(&part{requires: accountsVersion, accounts: chunk})
+	}
 }
 
 // Grants writes the grants of days, which the accounts of a shard may have used without events of their own.
@@ -124,22 +125,23 @@ func (w *SnapshotWriter) Grants(grants []account.DayGrant, closedUntil engine.Da
 	}
 }
 
-// Registry writes the registry of logins, the key policy (the date from which API keys are required) and the monotonic
-// time (account.ClockReading) of the snapshot.
-func (w *SnapshotWriter) Registry(snapshot *account.RegistrySnapshot, policy account.KeyPolicy, monotonic time.Duration) {
+// Registry writes the fields Registry, KeyPolicy and Monotonic of a Snapshot.
+func (w *SnapshotWriter) Registry(s Snapshot) {
 	write := func(lists account.RegistryState) {
 		w.write(&part{requires: accountsVersion, state: &Snapshot{Registry: lists}})
 	}
-	chunked(snapshot.Addresses(), func(chunk []account.AddressState) { write(account.RegistryState{Addresses: chunk}) })
-	registry := snapshot.WithoutAddresses()
+	registry := s.Registry
+	for addresses := range slices.Chunk(registry.Addresses, partItemsMax) {
+		write(account.RegistryState{Addresses: addresses})
+	}
 	for sessions := range slices.Chunk(registry.Sessions, partItemsMax) {
 		write(account.RegistryState{Sessions: sessions})
 	}
 	for codes := range slices.Chunk(registry.SharedCodes, partItemsMax) {
 		write(account.RegistryState{SharedCodes: codes})
 	}
-	registry.Sessions, registry.SharedCodes = nil, nil
-	w.write(&part{requires: accountsVersion, hasRegistry: true, state: &Snapshot{Registry: registry, KeyPolicy: policy, Monotonic: monotonic}})
+	registry.Addresses, registry.Sessions, registry.SharedCodes = nil, nil, nil
+	w.write(&part{requires: accountsVersion, hasRegistry: true, state: &Snapshot{Registry: registry, KeyPolicy: s.KeyPolicy, Monotonic: s.Monotonic}})
 }
 
 // End completes the snapshot. It returns the first error of all calls.
@@ -160,20 +162,6 @@ func (w *SnapshotWriter) write(p *part) {
 	w.count++
 	if _, err := w.w.Write(w.codec.bytes); err != nil {
 		w.err = fmt.Errorf("write snapshot: %w", err)
-	}
-}
-
-// chunked calls write with consecutive chunks of at most partItemsMax elements.
-func chunked[T any](elements iter.Seq[T], write func([]T)) {
-	chunk := make([]T, 0, partItemsMax)
-	for element := range elements {
-		if chunk = append(chunk, element); len(chunk) == partItemsMax {
-			write(chunk)
-			chunk = chunk[:0]
-		}
-	}
-	if len(chunk) > 0 {
-		write(chunk)
 	}
 }
 
