@@ -400,43 +400,29 @@ func TestS15_SourcesFailing(t *testing.T) {
 	for range 8 {
 		c.runners = append(c.runners, &runner{health: Health{State: Never}})
 	}
-	confirmed := len(c.runners)
-	set := func(states ...State) {
-		for i, state := range states {
-			c.runners[i].health.State, c.runners[i].health.Confirmed = state, i < confirmed
+	for _, test := range []struct {
+		confirmed int // of the others it is not known whether their definitions fit
+		states    []State
+		want      string
+	}{
+		{8, nil, engine.ConditionOK},
+		{8, []State{OK, OK, OK, OK, OK, Partial, Disabled, Never}, engine.ConditionOK},
+		{8, []State{OK, OK, OK, OK, OK, Failing, Disabled, Never}, engine.ConditionOK}, // one of six is the usual
+		{8, []State{OK, OK, OK, OK, Quarantined, Failing, Disabled, Never}, "some_failing"},
+		{8, []State{Failing, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
+		{8, []State{OK, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
+		{8, []State{OK, OK, OK, OK, OK, OK, OK, OK}, engine.ConditionOK},
+		{4, []State{OK, OK, OK, OK, Failing, Failing, Failing, Failing}, engine.ConditionOK},
+		{4, []State{OK, OK, OK, Failing, OK, OK, OK, OK}, "some_failing"},
+		{4, []State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, OK}, "some_failing"},
+		{4, []State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, Failing}, "all_failing"},
+	} {
+		for i, state := range test.states {
+			c.runners[i].health.State, c.runners[i].health.Confirmed = state, i < test.confirmed
 		}
 		c.updateConditions(now)
-	}
-	for _, test := range []struct {
-		states []State
-		want   string
-	}{
-		{nil, engine.ConditionOK},
-		{[]State{OK, OK, OK, OK, OK, Partial, Disabled, Never}, engine.ConditionOK},
-		{[]State{OK, OK, OK, OK, OK, Failing, Disabled, Never}, engine.ConditionOK}, // one of six is the usual
-		{[]State{OK, OK, OK, OK, Quarantined, Failing, Disabled, Never}, "some_failing"},
-		{[]State{Failing, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "all_failing"},
-		{[]State{OK, Quarantined, Failing, Failing, Failing, Failing, Disabled, Never}, "some_failing"},
-		{[]State{OK, OK, OK, OK, OK, OK, OK, OK}, engine.ConditionOK},
-	} {
-		set(test.states...)
 		if got := c.Condition(); got.Name != "sources" || got.State != test.want || got.Down {
-			t.Errorf("%v: %+v, want %s", test.states, got, test.want)
-		}
-	}
-	confirmed = 4 // of the others it is not known whether their definitions fit
-	for _, test := range []struct {
-		states []State
-		want   string
-	}{
-		{[]State{OK, OK, OK, OK, Failing, Failing, Failing, Failing}, engine.ConditionOK},
-		{[]State{OK, OK, OK, Failing, OK, OK, OK, OK}, "some_failing"},
-		{[]State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, OK}, "some_failing"},
-		{[]State{Failing, Failing, Failing, Failing, Failing, Failing, Failing, Failing}, "all_failing"},
-	} {
-		set(test.states...)
-		if got := c.Condition(); got.State != test.want {
-			t.Errorf("four are confirmed: %v: %+v, want %s", test.states, got, test.want)
+			t.Errorf("%v, %d confirmed: %+v, want %s", test.states, test.confirmed, got, test.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package collectors
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -407,78 +408,25 @@ func misleadingData() []misleading {
 // shape is the document of a definition. BUY and SELL stand for the prices of the dollar.
 type shape struct {
 	source, body string
-	page         int
-	oneSided     bool   // the source has only what the institution buys for
-	unread       string // parts of forms that the definition does not read
+	page, sides  int      // with one side, the source has only what the institution buys for
+	unread       []string // parts of forms that the definition does not read
 }
 
-func shapes() []shape {
-	const infodolar = `<table class="cotizaciones" id="Dolar"><tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr>` +
-		`<tr><td class="nombre">RM</td><td>BUY</td><td>SELL</td></tr>ROWS</table>`
-	var silent strings.Builder
-	for _, name := range []string{"Alaver", "Duarte", "Girosol", "Panora", "SCT"} {
-		silent.WriteString(`<tr><td class="nombre">` + name + `</td><td>-</td><td>-</td></tr>`)
+// shapes reads testdata/shapes.txt: for each shape a line with source, page, number of sides and unread parts, the
+// document in the next line, and a blank line.
+func shapes(t *testing.T) (all []shape) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/shapes.txt")
+	must(t, err)
+	for entry := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		head, body, _ := strings.Cut(entry, "\n")
+		s := shape{body: body}
+		_, err := fmt.Sscan(head, &s.source, &s.page, &s.sides)
+		must(t, err)
+		s.unread = strings.Fields(head)[3:]
+		all = append(all, s)
 	}
-	return []shape{
-		{source: "activo-site", body: page("", `<table class="table"><tr><td class="subtitulo-dolar">D</td><td>BUY</td><td>SELL</td></tr></table>`)},
-		{source: "ademi-site", body: page("", `<div id="popmake-1"><table><tr><th>Moneda</th><th>Compra</th><th>Venta</th></tr>`+
-			`<tr><td>US$</td><td>BUY</td><td>SELL</td></tr><tr><td>Euro</td><td>N/A</td><td>N/A</td></tr></table></div>`)},
-		{source: "ademi-site", body: page("", `<div id="popmake-1"><table><tr><th>Compra</th><th>Venta</th></tr><tr><td>BUY</td><td>SELL</td></tr></table></div>`)},
-		{source: "agente-la-nacional-site", oneSided: true,
-			body: page("", `<div class="plan"><h3>DOLARES</h3><div class="plan-features"><h4>BUY</h4></div></div>`)},
-		{source: "apap-site", body: page("", `<b id="currency-buy-USD">BUY</b><b id="currency-sell-USD">SELL</b>`)},
-		{source: "apap-site", unread: "DOP", body: page("", `<b id="currency-buy-USD"></b><b id="currency-sell-USD"></b><script>`+
-			`function getRates() { $("#currency-buy-USD").html(addZeroes(BUY)); $("#currency-sell-USD").html(addZeroes("SELL")).delay(300) }</script>`)},
-		{source: "banesco-site", body: page("", `<p class="calculator" data-currency-usd-rate-buy="BUY" data-currency-usd-rate-sell="SELL" data-currency-date="2026-09-17T08:00:00">`)},
-		{source: "banreservas-json", body: `{"compraUS":BUY,"ventaUS":SELL,"info":{}}`},
-		{source: "banreservas-site",
-			body: page("", `<b class="tasacambio-compraUS">BUY</b><b class="tasacambio-compraUS">Compra BUY</b><b class="tasacambio-ventaUS">SELL</b>`)},
-		{source: "bcrd-reference", unread: ",", body: `{"success":true,"result":{"actualPurchaseValue":BUY,"actualSellingValue":SELL,"date":"2026-09-17T00:00:00Z"}}`},
-		{source: "bdi-site", body: page("", `<input id="rd-compra" value="BUY"><input id="rd-venta" value="SELL"><div class="modal-footer"><p>Actualizado: 17/09/2026 10:05</p></div>`)},
-		{source: "bhd-site", body: `{"data":{"attributes":{"exchangeRates":[{"currency":"USD","buyingRate":BUY,"sellingRate":SELL}]}}}`},
-		{source: "bhd-table", body: `{"data":{"attributes":{"table_body":[{"rowdata":[{"headname":"USD"},{},{"headname":BUY},{"headname":SELL}]}]}}}`},
-		{source: "bonanza-site", body: page("", `<marquee>Dólar Compra BUY Venta SELL</marquee>`)},
-		{source: "caribe-express-site", body: page("", `<div class="plan"><h3>DOLARES AMERICANOS</h3><b class="value">BUY</b> compra</div>`), oneSided: true},
-		{source: "caribe-site", body: page("", `<b id="us_buy_num">BUY</b><b id="mus_buy_num">BUY</b><b id="us_sell_num">SELL</b>`)},
-		{source: "cibao-site", body: `[{"codigoMoneda":"US$","compra":BUY,"nombre":"US$","venta":SELL},{"codigoMoneda":"EUR$","compra":null,"nombre":"EUR$","venta":"0"}]`},
-		{source: "empire-site", unread: "1000 RD$ DOP", body: "BUY", oneSided: true},
-		{source: "indexa", body: `{"status":"success","data":[{"bank":"bpd","rate":BUY,"date":"2026-09-17","name":"dollarbuyrate"},` +
-			`{"bank":"bpd","rate":SELL,"date":"2026-09-17","name":"dollarsellrate"}]}`},
-		{source: "infodolar", body: page("", strings.Replace(infodolar, "ROWS", silent.String(), 1))},
-		{source: "infodolar", body: page("", strings.NewReplacer("<td>BUY", `<td data-order="BUY">BUY`, "ROWS", silent.String()).Replace(infodolar))},
-		{source: "infodolar", page: 1, body: page("InfoDolar.com.do - Precio del euro", strings.NewReplacer(`id="Dolar"`, ``, "ROWS", silent.String()).Replace(infodolar))},
-		{source: "infodolar", page: 1, body: page("Precio del euro", `<table class="cotizaciones destacadas">`+
-			`<tr><th>Entidad</th><th>Compra</th><th>Venta</th></tr><tr><td class="nombre">SCT</td><td>59</td><td>61</td></tr></table>`+
-			strings.NewReplacer(`class="cotizaciones" id="Dolar"`, `id="cotizaciones"`, "ROWS", silent.String()).Replace(infodolar))},
-		{source: "jmmb-site", body: page("", `<table class="main-table"><tr><th>Moneda</th><th>Compra</th><th>Venta</th></tr><tr><td>USD</td><td>BUY</td><td>SELL</td></tr></table>`)},
-		{source: "la-nacional-site", body: page("", `<div id="tasasModal"><h5>Compra USD <span>BUY</span></h5><h5>Venta USD: <span>SELL</span></h5></div>`)},
-		{source: "lafise-site", body: `{"date":"2026-09-17","rates":{"USD":{"buying":BUY,"selling":SELL}}}`},
-		{source: "livedolar", body: `[{"display_name":"BHD","buy":BUY,"sell":SELL},{"display_name":"BDI","buy":null,"sell":null},{"display_name":"Qik","buy":null,"sell":null}]`},
-		{source: "lopez-de-haro-site", body: page("", `<table><tr><td>Moneda</td><td>Compra</td><td>Venta</td></tr><tr><td>Dólar</td><td>BUY</td><td>SELL</td></tr></table>`)},
-		{source: "moneycorps-site", body: page("", `<script>x={"monedas":[{"nombre":"USD","compra":"BUY","venta":"SELL"}]}</script>`)},
-		{source: "peravia-site",
-			body: page("", `<div class="tasas"><p class="compra"><strong>BUY</strong></p><p class="compra"><strong>SELL</strong></p></div>`)},
-		{source: "popular-api", body: `{"monedas":{"fechaConsulta":"2026-09-17","moneda":[{"descripcion":"USD","compra":BUY,"venta":SELL}]}}`},
-		{source: "popular-html", body: page("", `<input id="compra_peso_dolar_modal" value="BUY"><input id="venta_peso_dolar_modal" value="SELL">`)},
-		{source: "popular-site", body: `{"value":[{"DollarBuyRate":BUY,"DollarSellRate":SELL}]}`},
-		{source: "promerica-site", body: `{"value":[{"currency":"840","buys":BUY,"sales":SELL}]}`},
-		{source: "qik-site", unread: "RD$ DOP", body: page("", `<main>Vendemos: RD$SELL Compramos: RD$BUY</main>`)},
-		{source: "qik-site", unread: "RD$ DOP", body: page("", `<h4>Vendemos: <span>RD$SELL x US$1.00</span> Compramos: <span>RD$BUY x US$1.00</span></h4>`)},
-		{source: "qik-site", unread: "RD$ DOP", body: page("", `<main>Vendemos: RD$ SELL Compramos: RD$ BUY</main>`)},
-		{source: "quezada-cash", body: page("", `<li class="da-ef">COMPRA: BUY - VENTA SELL</li>`)},
-		{source: "quezada-site", body: page("", `<header><div class="overlay"><label>BUY</label><label>SELL</label></div></header>`)},
-		{source: "santa-cruz-json", body: `{"usd":{"precio_compra":BUY,"precio_venta":SELL}}`},
-		{source: "santa-cruz-site", body: `{"data":{"calculators":{"other":{"foreign_exchange":{"usd":{"buy":BUY,"sale":SELL}}}}}}`},
-		{source: "santa-cruz-site", body: `{"data":{"coins":[{"name":" Dolar","price":{"buy":BUY,"sell":SELL}}]}}`},
-		{source: "scotiabank-site", body: page("", `<div class="_bns--table"><table><tr><th></th><th>Tipo</th><th>Compra</th><th>Venta</th></tr>`+
-			`<tr><td></td><td>Dólar&nbsp;(US) Sucursales</td><td>BUY</td><td>SELL</td></tr><tr><td></td><td>Euro (EU)</td><td>-</td><td>-</td></tr></table></div>`)},
-		{source: "tasareal", body: `{"date":"2026-09-17","count":3,"rates":[{"institution":"bhd","institution_name":"Banco BHD","buy":BUY,"sell":SELL},` +
-			`{"institution":"popular","institution_name":"Banco Popular","buy":0,"sell":0.01},{"institution":"bdi","institution_name":"BDI","buy":0.01,"sell":0.00}]}`},
-		{source: "tasareal", body: `{"date":"2026-09-17","count":3,"rates":[{"institution":"bhd","institution_name":"BHD Dominicano","buy":BUY,"sell":SELL},` +
-			`{"institution":"popular","institution_name":"El Popular","buy":0,"sell":0.01},{"institution":"cibao","institution_name":"ACAP RD","buy":0.01,"sell":0}]}`},
-		{source: "union-site", body: page("", `<div class="tasatable"><h2>BUY</h2><h2>SELL</h2></div>`)},
-		{source: "vimenca-site", body: `{"status":"OK","data":[{"coinCode":2,"purchaseValue":BUY,"saleValue":SELL}]}`},
-	}
+	return all
 }
 
 // A row of InfoDolar has the date that the row says. A row without a date has none; one with another text is skipped.
@@ -516,19 +464,16 @@ func TestInfoDolarRowsHaveTheirDates(t *testing.T) {
 func TestShapes_InEveryFormOfAPrice(t *testing.T) {
 	forms := [][2]string{{"58.10", "60.10"}, {"58.1000", "60.1"}, {"RD$58.10", "RD$ 60.10"}, {"58.10 DOP", "DOP 60.10"}, {"\u00a058,10\u00a0", "60,10"}}
 	covered := map[string]bool{"bcrd-usd": true, "bcrd-currencies": true} // workbooks
-	for _, s := range shapes() {
+	for _, s := range shapes(t) {
 		covered[s.source] = true
 		d, known := source.DefaultSet().Find(s.source)
 		if !known {
 			t.Fatalf("there is no definition %s", s.source)
 		}
-		want := "58.1/60.1"
-		if s.oneSided {
-			want = "58.1/"
-		}
+		want := []string{"58.1/", "58.1/60.1"}[s.sides-1]
 		for _, form := range forms {
 			isUnread := func(part string) bool { return strings.Contains(form[0]+form[1], part) }
-			if slices.ContainsFunc(strings.Fields(s.unread), isUnread) {
+			if slices.ContainsFunc(s.unread, isUnread) {
 				continue
 			}
 			if form != forms[0] && strings.IndexAny(s.body, "{[") == 0 {

@@ -14,40 +14,21 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// The definitions that the tables break, one for each method.
-const (
-	fieldsFile = `{
-  "id": "popular-site", "name": "Sitio web", "url": "https://popular.example/tasas", "institution": "popular", "priority": 90,
-  "kind": "commercial", "channel": "digital", "expiry": {"afterCheck": "20h", "afterDate": "120h"},
-  "bounds": [{"currency": "USD", "until": "2004-12-31", "lowest": "20", "highest": "60.5", "jumpPermille": 160}, {"currency": "USD", "lowest": "40"}],
-  "decimal": "comma", "decimalsMax": 3, "ignoreRobots": true, "caFile": "ca/popular.pem", "note": "Nota.",
-  "pages": [{"currency": "USD",
-    "requests": [{"url": "https://www.popular.example/"},
-      {"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}, "headers": {"accept": "text/html"}, "form": {"json": "{}"}}],
-    "extract": {"method": "html-fields", "date": {"at": ".fecha", "pattern": "al (.+)", "form": "iso"},
-      "fields": [{"side": "buy", "at": "#compra", "attribute": "value"}, {"currency": "EUR", "side": "both", "channel": "cash", "at": "#euro", "pattern": "[0-9.]+"}]}}]}`
-	rowsFile = `{"id": "infodolar", "name": "InfoDolar", "priority": 200, "upstreamSource": "InfoDolar",
-  "pages": [{"currency": "USD", "requests": [{"url": "https://www.infodolar.example/"}],
-    "extract": {"method": "html-rows", "rows": {"at": "table tr", "label": {"at": ".nombre"}, "min": 2,
-      "buy": {"column": "Compra", "attribute": "data-order"}, "sell": {"column": "Venta"},
-      "labels": {"Banco Popular": {"institution": "popular"}, "López de Haro*": {"institution": "lopez-de-haro", "channel": "branch"}},
-      "ignore": ["Promedio InfoDolar"]}}}]}`
-	jsonFile = `{"id": "indexa", "name": "Indexa", "upstreamSource": "Indexa",
-  "pages": [{"requests": [{"method": "POST", "url": "https://api.indexa.example/", "json": {"query": "{ a }"}}],
-    "extract": {"method": "json-rows", "expect": [{"path": "status", "value": "success"}], "rows": {"at": "data", "label": {"at": "name"},
-      "value": {"at": "rate.list[0]"}, "date": {"at": "date", "form": "iso"},
-      "labels": {"dollarbuyrate": {"institution": "popular", "currency": "USD", "side": "buy"}}}}}]}`
-	textFile = `{"id": "qik-site", "name": "Qik", "institution": "qik",
-  "pages": [{"currency": "USD", "requests": [{"url": "https://qik.example/"}],
-    "extract": {"method": "text-regex", "text": {"at": "body", "pattern": "vende (?P<sell>[0-9.]+) compra (?P<buy>[0-9.]+)"}}}]}`
-	labelFile = `{"id": "marquee", "name": "M", "institution": "bonanza",
-  "pages": [{"requests": [{"url": "https://bonanza.example/"}],
-    "extract": {"method": "text-regex", "text": {"pattern": "(?P<label>[A-Z]+) (?P<buy>[0-9.]+)", "labels": {"USD": {"currency": "USD"}}}}}]}`
-	sheetFile = `{"id": "bcrd-usd", "name": "Histórico", "institution": "bcrd", "kind": "reference", "expiry": {"afterDate": "120h"},
-  "pages": [{"requests": [{"url": "https://cdn.bcrd.example/a.xlsx"}],
-    "extract": {"method": "xlsx-rows", "sheet": {"name": "Diaria", "year": "Año", "month": "Mes", "day": "Día"},
-      "fields": [{"currency": "USD", "side": "buy", "at": "*Compra", "from": "1991-01-02"}]}}]}`
+// The definitions that the tables break, one for each method. sharedFile has its labels once for both of its pages,
+// which speak for two banks.
+var (
+	fieldsFile, rowsFile, jsonFile = testFile("fields"), testFile("rows"), testFile("json")
+	textFile, labelFile, sheetFile = testFile("text"), testFile("label"), testFile("sheet")
+	sharedFile                     = testFile("shared")
 )
+
+func testFile(name string) string {
+	text, err := os.ReadFile(filepath.Join("testdata", "definitions", name+".json"))
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
 
 func wholeFiles() []string {
 	return []string{fieldsFile, rowsFile, jsonFile, textFile, labelFile, sheetFile}
@@ -253,15 +234,6 @@ func TestFilesWithInvalidJSONAreRefused(t *testing.T) {
 		}
 	}
 }
-
-// sharedFile has its labels once for both pages, which speak for two banks.
-const sharedFile = `{"id": "indexa", "name": "Indexa", "upstreamSource": "Indexa",
-  "labels": {"Dólar:": {"currency": "USD"}, "EURO": {"currency": "EUR"}},
-  "pages": [
-    {"name": "one", "institution": "popular", "requests": [{"url": "https://api.indexa.example/1"}], "extract": {"method": "json-rows",
-      "rows": {"at": "data", "label": {"at": "name"}, "buy": {"at": "buy"}, "labels": {"euro": {"currency": "EUR", "channel": "cash"}}}}},
-    {"name": "two", "institution": "bhd", "requests": [{"url": "https://api.indexa.example/2"}], "extract": {"method": "json-rows",
-      "rows": {"at": "data", "label": {"at": "name"}, "sell": {"at": "sell"}, "ignore": ["Euro"]}}}]}`
 
 // Labels of a file are known to all its pages; what a page says or ignores itself wins.
 func TestLabelsOfAFile(t *testing.T) {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -358,13 +359,10 @@ func TestI3_EveryCut(t *testing.T) {
 
 // Names survive every charset, and the bytes of none become digits.
 func TestContent_Charsets(t *testing.T) {
-	latin, err := charmap.Windows1252.NewEncoder().String(pageOf(goodTable))
-	if err != nil {
-		t.Fatal(err)
-	}
+	latin, errLatin := charmap.Windows1252.NewEncoder().String(pageOf(goodTable))
 	latinMeta := strings.Replace(latin, "<head>", `<head><meta charset="iso-8859-1">`, 1)
-	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(pageOf(goodTable))
-	if err != nil {
+	wide, errWide := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(pageOf(goodTable))
+	if err := errors.Join(errLatin, errWide); err != nil {
 		t.Fatal(err)
 	}
 	long := pageOf("<p>" + strings.Repeat("a ", 2000) + "</p>" + goodTable) // only ASCII in its first 1,024 bytes

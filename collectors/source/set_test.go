@@ -73,12 +73,8 @@ func TestEmbeddedDefinitionsAreWhole(t *testing.T) {
 			t.Errorf("%s is not in the set", d.ID)
 		}
 	}
-	ids := make([]string, len(set.Definitions()))
-	for i, d := range set.Definitions() {
-		ids[i] = d.ID
-	}
-	if !slices.IsSorted(ids) {
-		t.Errorf("definitions are not by id: %v", ids)
+	if !slices.IsSortedFunc(set.Definitions(), func(a, b *source.Definition) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Error("definitions are not by id")
 	}
 }
 
@@ -128,8 +124,7 @@ func TestS11_PrioritiesOfTheEmbeddedDefinitions(t *testing.T) {
 	}
 }
 
-func extend(t *testing.T, files map[string]string) (*source.Set, error) {
-	t.Helper()
+func extend(files map[string]string) (*source.Set, error) {
 	dir := fstest.MapFS{}
 	for name, text := range files {
 		dir[name] = &fstest.MapFile{Data: []byte(text)}
@@ -139,16 +134,15 @@ func extend(t *testing.T, files map[string]string) (*source.Set, error) {
 
 func mustExtend(t *testing.T, files map[string]string) *source.Set {
 	t.Helper()
-	set, err := extend(t, files)
+	set, err := extend(files)
 	must(t, err)
 	return set
 }
 
 func TestAnOperatorAddsAndReplacesDefinitions(t *testing.T) {
-	set, err := extend(t, map[string]string{
+	set := mustExtend(t, map[string]string{
 		"mine.json": textFile, "popular-site.json": fieldsFile, "ca/popular.pem": "PEM", "README.md": "{", "old.json.bak": "{", "sub/x.json": "{",
 	})
-	must(t, err)
 	popular, _ := set.Find("popular-site")
 	if popular.Name != "Sitio web" || popular.CAFile != "ca/popular.pem" || len(popular.Pages[0].Requests) != 2 {
 		t.Errorf("popular-site is not replaced as a whole: %+v", popular)
@@ -198,7 +192,7 @@ func TestABrokenDirectoryIsRefusedAsAWhole(t *testing.T) {
 		"two problems": {map[string]string{"a.json": "{", "b.json": `{"id": "x-site", "disabled": "x"}`}, []string{"a.json: line 1", "b.json: there is no source x-site"}},
 		"one id twice": {map[string]string{"a.json": textFile, "b.json": `{"id": "qik-site", "disabled": "x"}`}, []string{"b.json: the source qik-site is already in a.json"}},
 	} {
-		_, err := extend(t, test.files)
+		_, err := extend(test.files)
 		for _, want := range test.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q", name, err, want)

@@ -241,27 +241,27 @@ func FuzzReadDate(f *testing.F) {
 
 // The labels that definitions named one by one before there was the dictionary.
 func TestLabelWords(t *testing.T) {
-	for want, labels := range map[string]string{
+	labelsOf := map[string]string{
 		"CAD ": `CAD | DOLARES CANADIENSES | Dólar (CA) | Dólar (CAD) | Dólar Canadiense | Dólar Canadiense (CA) | Dólar Canadiense (CAD) | 
 			Dólar canadiense | Dólares canadienses`,
 		"CHF ": `CHF | FRANCOS SUIZOS | Franco suizo | Francos suizos`,
 		"EUR ": `EU | EUR | EUR$ | EUROS | Euro | Euro (EU) | Euro (EUR) | Euro (€) | Euro EUR | Euro € | Euros | Euros (EUR) | Euros (€) | 
 			€`,
 		"GBP ": `GBP | LIBRAS ESTERLINAS | Libra | Libra esterlina | Libras | Libras esterlinas`,
-		"USD ": `DOLARES AMERICANOS | Dólar | Dólar (US$) | Dólar (US) | Dólar (USD) | Dólar US | Dólar US$ | Dólar USD | Dólar americano | 
-			Dólar estadounidense | Dólares | Dólares (US$) | Dólares (US) | Dólares (USD) | Dólares US | Dólares US$ | Dólares USD | 
-			Dólares americanos | Dólares estadounidenses | US | US Dollar | US Dólar | US Dólares | US$ | USD`,
-		"USD branch": `Dólar (US$) Sucursales | Dólar (US) Sucursales | Dólar (USD) Sucursales | Dólar US Sucursales | Dólar US$ Sucursales | 
-			Dólar USD Sucursales | Dólares (US$) Sucursales | Dólares (US) Sucursales | Dólares (USD) Sucursales | 
-			Dólares US Sucursales | Dólares US$ Sucursales | Dólares USD Sucursales`,
-		"USD digital": `Dólar (US$) Canales Digitales | Dólar (US) Canales Digitales | Dólar (USD) Canales Digitales | 
-			Dólar US Canales Digitales | Dólar US$ Canales Digitales | Dólar USD Canales Digitales | Dólares (US$) Canales Digitales | 
-			Dólares (US) Canales Digitales | Dólares (USD) Canales Digitales | Dólares US Canales Digitales | 
-			Dólares US$ Canales Digitales | Dólares USD Canales Digitales`,
+		"USD ": `DOLARES AMERICANOS | Dólar | Dólar americano | Dólar estadounidense | Dólares | Dólares americanos | 
+			Dólares estadounidenses | US | US Dollar | US Dólar | US Dólares | US$ | USD`,
 		"USD buy":  `Compra USD | Compra US $ | Compra dólares`,
 		"EUR sell": `Venta euro | Venta € | Venta: EUR`,
-	} {
-		for label := range strings.SplitSeq(labels, "|") {
+	}
+	for _, name := range []string{"Dólar", "Dólares"} {
+		for _, sign := range []string{"(US$)", "(US)", "(USD)", "US", "US$", "USD"} {
+			for channel, words := range map[string]string{"": "", "branch": "Sucursales", "digital": "Canales Digitales"} {
+				labelsOf["USD "+channel] += "|" + name + " " + sign + " " + words
+			}
+		}
+	}
+	for want, labels := range labelsOf {
+		for label := range strings.SplitSeq(strings.Trim(labels, "|"), "|") {
 			currency, channel, side, known := LabelWords(NormaliseLabel(label))
 			if got := currency + " " + channel + side; !known || got != want {
 				t.Errorf("%q: %q, %v; want %q", label, got, known, want)
