@@ -326,7 +326,7 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (result, 
 	defer timer.Stop()
 	var stdout, stderr bytes.Buffer
 	p := &commands{&process.Process{
-		Args: args, Stdin: silent(t), Stdout: &stdout, Stderr: &stderr, Clock: clockFrom(realNow), Seed: func() uint64 { return 1 },
+		Args: args, Stdin: silent(t), Stdout: &stdout, Stderr: &stderr, Clock: clockFrom(realNow),
 	}}
 	began := clockFrom("now")
 	from := began()

@@ -122,7 +122,7 @@ func (p *commands) demo(ctx context.Context, o *demoOptions) (err error) {
 		return err
 	}
 	terminal.Fprintf(p.Stdout, "tasard demo: a whole node with a simulated market. Every rate is made up; sources are called %s...\n%d sources are fetched over HTTP, from simulated sites on this machine\nlistening on %s\n",
-		node.DemoPrefix, len(slices.DeleteFunc(n.SourceHealth(), isDisabled)), n.URL())
+		node.DemoPrefix, len(slices.DeleteFunc(n.SourceHealth(), func(h collectors.Health) bool { return h.State == collectors.Disabled })), n.URL())
 	err = p.runDemo(ctx, n, o, log)
 	if stopErr := node.StopCause(n.System()); stopErr != nil {
 		err = stopErr
@@ -180,8 +180,11 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	if ok, err := p.awaitFirstFetch(ctx, n); !ok {
 		return err
 	}
+	for _, health := range n.SourceHealth() {
+		accepted += health.Accepted
+	}
 	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; a new publication every %s\n\n",
-		terminal.Thousands(n.Rates()), demoDays, terminal.Thousands(accepted+acceptedCount(n.SourceHealth())), p.Clock().Sub(start).Round(time.Millisecond), o.step)
+		terminal.Thousands(n.Rates()), demoDays, terminal.Thousands(accepted), p.Clock().Sub(start).Round(time.Millisecond), o.step)
 	if err := printBestRates(p.Stdout, n); err != nil {
 		return err
 	}
@@ -205,22 +208,11 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 	return true, nil
 }
 
-func isDisabled(h collectors.Health) bool { return h.State == collectors.Disabled }
-
 // allFetched reports whether every source has been fetched, in this process or before.
 func allFetched(sources []collectors.Health) bool {
 	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
 		return h.State == collectors.Never && h.LastSlot.IsZero()
 	})
-}
-
-// acceptedCount sums the rates accepted at the newest scheduled time (slot) of each source.
-func acceptedCount(sources []collectors.Health) int {
-	sum := 0
-	for i := range sources {
-		sum += sources[i].Accepted
-	}
-	return sum
 }
 
 // advanceMarket changes the simulated rates every o.step, until ctx ends. The node fetches them at its next scheduled

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,10 +9,7 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
-	"mime"
-	"mime/multipart"
 	"net"
-	"net/mail"
 	"regexp"
 	"strings"
 	"sync"
@@ -149,24 +145,12 @@ func (m *mailServer) Receive(to string, limit time.Duration) (email receivedEmai
 	}
 }
 
-// Code returns the login code in the plain text of an e-mail. It returns "" without a code, and if the subject shows it
+// Code returns the login code in the plain text of an e-mail. It returns "" without a code, and if the headers show it
 // too.
 func (e receivedEmail) Code() string {
-	message, err := mail.ReadMessage(bytes.NewReader(e.Text))
-	if err != nil {
-		return ""
-	}
-	_, parameters, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-	if err != nil {
-		return ""
-	}
-	part, err := multipart.NewReader(message.Body, parameters["boundary"]).NextPart() // NextPart decodes quoted-printable
-	if err != nil {
-		return ""
-	}
-	plain, err := io.ReadAll(part)
-	code := regexp.MustCompile(`\b\d{8}\b`).FindString(string(plain))
-	if err != nil || strings.Contains(message.Header.Get("Subject"), code) {
+	headers, plain, _ := strings.Cut(string(e.Text), "text/plain")
+	code := regexp.MustCompile(`\b\d{8}\b`).FindString(plain)
+	if strings.Contains(headers, code) {
 		return ""
 	}
 	return code

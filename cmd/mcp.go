@@ -23,13 +23,8 @@ const (
 	mcpRetryAfterMax = 10 * time.Second // the model gets an error if the node's Retry-After is longer
 )
 
-type mcpOptions struct {
-	url     string
-	keyFile string
-}
-
 func (p *commands) newMCP() *cobra.Command {
-	o := mcpOptions{url: "http://" + command.ListenDefault}
+	address, keyFile := "http://"+command.ListenDefault, ""
 	return command.Spec{
 		Use:   "mcp",
 		Short: "Serve the rates of a node to language models",
@@ -40,29 +35,30 @@ It uses standard input and output: one message a line.`,
 		Example: `  tasard mcp --url https://tasas.example.com --key-file ./tasard.key
   cat requests.ndjson | tasard mcp --url http://127.0.0.1:8080`,
 		Settings: func(flags *pflag.FlagSet) {
-			flags.Var(command.URL(&o.url), "url", "address of the node")
-			flags.Var(command.Path(&o.keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
+			flags.Var(command.URL(&address), "url", "address of the node")
+			flags.Var(command.Path(&keyFile, "FILE"), "key-file", "`FILE` with the API key, readable only by owner and group")
 		},
-		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, &o) },
+		Run: func(ctx context.Context, _ []string) error { return p.mcp(ctx, address, keyFile) },
 	}.Command(p.Process)
 }
 
 // mcp serves until standard input is closed or ctx ends. It does not connect to the node, which may be started later.
-func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
-	nodeURL, err := url.Parse(o.url)
+func (p *commands) mcp(ctx context.Context, address, keyFile string) error {
+	nodeURL, err := url.Parse(address)
 	if err != nil {
 		return exit.Errorf(exit.Usage, "--url: want https://HOST")
 	}
-	if o.keyFile != "" && nodeURL.Scheme != "https" && !isLoopback(nodeURL.Hostname()) {
+	host, _ := netip.ParseAddr(nodeURL.Hostname()) // a name parses as the zero address
+	if keyFile != "" && nodeURL.Scheme != "https" && nodeURL.Hostname() != "localhost" && !host.IsLoopback() {
 		return exit.Errorf(exit.Usage, "--key-file: %s would send the key unencrypted; give an https --url", nodeURL.Redacted())
 	}
 	var key account.Secret
-	if o.keyFile != "" {
-		if key, err = node.ReadSecret(o.keyFile, p.Getenv(process.CredentialsVariable)); err != nil {
+	if keyFile != "" {
+		if key, err = node.ReadSecret(keyFile, p.Getenv(process.CredentialsVariable)); err != nil {
 			return exit.Errorf(exit.BadData, "--key-file: %w", err)
 		}
 	}
-	nodeClient, err := client.New(client.Config{BaseURL: o.url, Key: key.Reveal(), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax})
+	nodeClient, err := client.New(client.Config{BaseURL: address, Key: key.Reveal(), UserAgent: "tasard-mcp/" + process.Version(), WaitMax: mcpRetryAfterMax})
 	if err != nil {
 		return exit.Errorf(exit.Usage, "%s", strings.NewReplacer("client: BaseURL", "--url", "client: Key", "--key-file").Replace(err.Error()))
 	}
@@ -70,10 +66,4 @@ func (p *commands) mcp(ctx context.Context, o *mcpOptions) error {
 		return exit.Errorf(exit.IOError, "standard input or output: %w", err)
 	}
 	return nil
-}
-
-// isLoopback reports whether host is a loopback address or localhost.
-func isLoopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }

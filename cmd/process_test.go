@@ -93,7 +93,7 @@ func TestMain(m *testing.M) {
 	}
 	p := &commands{&process.Process{
 		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Clock: clockFrom(start), Seed: randomSeed, Random: rand.Reader,
+		Clock: clockFrom(start), Random: rand.Reader,
 	}}
 	if wish, given := os.LookupEnv(withSite); given {
 		p.simulate(wish)
@@ -159,7 +159,7 @@ func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Read
 	var stdout, stderr bytes.Buffer
 	p := &commands{&process.Process{
 		Args: args, Environ: environ, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
-		Clock: clock, Seed: func() uint64 { return 1 }, Random: rand.Reader,
+		Clock: clock, Random: rand.Reader,
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"math"
 	"os"
 	"os/signal"
@@ -24,7 +23,7 @@ func Run(ctx context.Context) int {
 	p := &commands{&process.Process{
 		Name: os.Args[0], Args: os.Args[1:], Environ: os.Environ(),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Clock: time.Now, Seed: randomSeed, Random: rand.Reader,
+		Clock: time.Now, Random: rand.Reader,
 	}}
 	setMemoryLimit(os.Getenv("GOMEMLIMIT"), 0)
 	setProcessors()
@@ -90,11 +89,4 @@ func (p *commands) raiseMemoryLimit() {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	setMemoryLimit(p.Getenv("GOMEMLIMIT"), m.HeapAlloc)
-}
-
-// randomSeed returns an unpredictable seed.
-func randomSeed() uint64 {
-	var bytes [8]byte
-	_, _ = rand.Read(bytes[:]) // never fails
-	return binary.LittleEndian.Uint64(bytes[:])
 }

@@ -59,8 +59,9 @@ tasard help settings, signals and quotas explain more.`,
 }
 
 func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
-	hangups, release := hangupSignals()
-	defer release()
+	hangups := make(chan os.Signal, 1) // if SIGHUPs arrive during a reload, one is kept and causes another reload
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	signal.Ignore(syscall.SIGPIPE) // otherwise the node would end when the reader of its log has ended
 	log := p.NodeLogger(o.Log)
 	var file *input.File
@@ -176,13 +177,6 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 
 func statusLine(n *node.Node) string {
 	return fmt.Sprintf("%s rates, %s", terminal.Thousands(n.Rates()), n.URL())
-}
-
-// hangupSignals returns a channel that receives SIGHUP until release is called.
-func hangupSignals() (hangups <-chan os.Signal, release func()) {
-	signals := make(chan os.Signal, 1) // if SIGHUPs arrive during a reload, one is kept and causes another reload
-	signal.Notify(signals, syscall.SIGHUP)
-	return signals, func() { signal.Stop(signals) }
 }
 
 // reload makes the node read its certificates and keys again. After an error, which it logs, the node keeps the old

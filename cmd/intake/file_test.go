@@ -69,27 +69,6 @@ func inputOf(text string) *input.File {
 	return &input.File{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv"}
 }
 
-func TestIntake_LinesOfWhatIsNotPublished(t *testing.T) {
-	text := header + observation(1, "59", "60") + observation(1, "quarantined", "60") + "x\n" +
-		observation(2, "refused", "60") + observation(3, "58", "60")
-	recorded := record()
-	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &recorded.report}
-	if err := in.importFile(t.Context(), inputOf(text)); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"o.csv:3: quarantined as number 7: zero: why",
-		`o.csv:4: malformed: found 1 column, want 10`,
-		"o.csv:5: refused: unknown_currency: why",
-	}
-	if len(recorded.lines) != 3 || recorded.lines[0] != want[0] || !strings.HasPrefix(recorded.lines[1], "o.csv:4: malformed: ") || recorded.lines[2] != want[2] {
-		t.Errorf("recorded %q, want %q", recorded.lines, want)
-	}
-	if got := in.counts; got != (lineCounts{lines: 5, accepted: 2, quarantined: 1, refused: 1, malformed: 1, elapsed: time.Second}) {
-		t.Errorf("counted %+v", got)
-	}
-}
-
 // TestIntake_NothingIsLost wants every line of any file to be counted once, across hand-overs.
 func TestIntake_NothingIsLost(t *testing.T) {
 	var text strings.Builder
@@ -123,16 +102,6 @@ func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
 	err := in.importFile(t.Context(), inputOf(header+observation(1, "59", "60")))
 	if err == nil || !strings.Contains(err.Error(), "o.csv from line 2: read_only") || exit.Code(err) != exit.CannotWrite {
 		t.Errorf("%v, exit code %d", err, exit.Code(err))
-	}
-}
-
-func TestIntake_Interrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	to := &fakeSink{}
-	err := (&fileImport{sink: to, clock: tickingClock(), report: &record().report}).importFile(ctx, inputOf(header+observation(1, "59", "60")))
-	if exit.Code(err) != exit.Interrupted || to.calls != 0 {
-		t.Errorf("%v, exit code %d, %d hand-overs", err, exit.Code(err), to.calls)
 	}
 }
 

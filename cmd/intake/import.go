@@ -122,7 +122,8 @@ type importTarget struct {
 
 // withTarget calls work with the running node, or with the data directory if no node is running.
 func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
-	report := newReport(p)
+	say := func(text string) { terminal.Fprintf(p.Stderr, "%s\n", text) }
+	report := &report{warn: say, rejected: func(l rejectedLine) { say(l.String()) }}
 	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.Config.Dir) == nil {
 		reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
@@ -169,9 +170,10 @@ func importEach(p *process.Process, target *importTarget, report *report, count 
 // is full. A file that cannot be read, or is not an observation file, is an error only if the node has no data;
 // otherwise Import logs the problem.
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
-	fi := &fileImport{
-		sink: n.System(), clock: p.Clock, report: newLogReport(log), sources: n.Catalogue(),
-	}
+	fi := &fileImport{sink: n.System(), clock: p.Clock, sources: n.Catalogue(), report: &report{
+		warn:     func(text string) { log.Warn(text) },
+		rejected: func(l rejectedLine) { log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line) },
+	}}
 	err := fi.importFile(ctx, file)
 	if err == nil || fi.counts.lines > 0 {
 		log.Info(fmt.Sprintf("imported %s: %s", file.Name, &fi.counts))
@@ -202,20 +204,6 @@ func readOnly(err error) bool {
 type report struct {
 	warn     func(text string)  // for valid input that may be a mistake
 	rejected func(rejectedLine) // called for each rejected line, in the order of the file
-}
-
-// newReport returns a report that writes to standard error.
-func newReport(p *process.Process) *report {
-	say := func(text string) { terminal.Fprintf(p.Stderr, "%s\n", text) }
-	return &report{warn: say, rejected: func(l rejectedLine) { say(l.String()) }}
-}
-
-// newLogReport returns a report that logs.
-func newLogReport(log *slog.Logger) *report {
-	return &report{
-		warn:     func(text string) { log.Warn(text) },
-		rejected: func(l rejectedLine) { log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line) },
-	}
 }
 
 func (c *lineCounts) String() string {

@@ -131,7 +131,9 @@ last hour. The owner can ask for a code at once. The address need not have an ac
 		Example: `  tasard admin accounts unlock ana@example.com --data ./data --by luis
   tasard admin accounts unlock 7 --data ./data`,
 		Args: command.ExactArgs(1, accountArgument),
-	}, admin.UnlockLogin, printUnlocked)
+	}, admin.UnlockLogin, func(out io.Writer, unlocked *admin.Unlocked) {
+		terminal.Say(out, "%s can ask for a login code again.\n", unlocked.Email)
+	})
 }
 
 func (r *invocation) keysRequired() *cobra.Command {

@@ -78,10 +78,6 @@ func printChangedAccount(outcome string) func(io.Writer, *admin.Account) {
 	}
 }
 
-func printUnlocked(out io.Writer, unlocked *admin.Unlocked) {
-	terminal.Say(out, "%s can ask for a login code again.\n", unlocked.Email)
-}
-
 // digestCharacters is the number of characters shown of a document's digest.
 const digestCharacters = 12
 

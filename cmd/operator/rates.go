@@ -142,7 +142,7 @@ its document. With --json it prints one JSON object a line, with whole digests.`
 }
 
 func (r *invocation) release() *cobra.Command {
-	return r.newChangeCommand(command.Spec{
+	return r.decide(command.Spec{
 		Use:   "release NUMBER...",
 		Short: "Publish a quarantined value",
 		Long: `release publishes a quarantined value that is right although the rules refuse it. Values that are not rates
@@ -150,39 +150,34 @@ func (r *invocation) release() *cobra.Command {
 latest of its source only enters the history.`,
 		Example: `  tasard admin quarantine release USD/17 --data ./data --by ana
   tasard admin quarantine release USD/17 USD/18 --data ./data`,
-		Args: checkQuarantineNumbers,
-		Run: func(ctx context.Context, args []string) error {
-			return r.resolve(ctx, args, admin.ReleaseQuarantined, "is released")
-		},
-	})
+	}, admin.ReleaseQuarantined, "is released")
 }
 
 func (r *invocation) reject() *cobra.Command {
-	return r.newChangeCommand(command.Spec{
+	return r.decide(command.Spec{
 		Use:   "reject NUMBER...",
 		Short: "Delete quarantined values",
 		Long: `reject removes values from the quarantine without publishing them. The log keeps the values and the author of the
 decision.`,
 		Example: `  tasard admin quarantine reject USD/17 USD/18 EUR/3 --data ./data --by ana
   tasard admin quarantine reject USD/17 --data ./data --json`,
-		Args: checkQuarantineNumbers,
-		Run: func(ctx context.Context, args []string) error {
-			return r.resolve(ctx, args, admin.RejectQuarantined, "is rejected")
-		},
-	})
+	}, admin.RejectQuarantined, "is rejected")
 }
 
-// resolve calls op, which releases or rejects a quarantined value, for each number in order. It stops at the first
-// error.
-func (r *invocation) resolve(ctx context.Context, numbers []string, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) error {
-	for _, number := range numbers {
-		currency, digits, _ := strings.Cut(number, "/") // checkQuarantineNumbers has checked them
-		table := func(out io.Writer, v *admin.QuarantineResult) { printQuarantineResult(out, v, outcome) }
-		if _, err := call(ctx, r, op, r.author, table, currency, digits); err != nil {
-			return err
+// decide returns a command that calls op for each number of a quarantined value, in order. It stops at the first error.
+func (r *invocation) decide(spec command.Spec, op admin.Operation[admin.Author, admin.QuarantineResult], outcome string) *cobra.Command {
+	spec.Args = checkQuarantineNumbers
+	spec.Run = func(ctx context.Context, numbers []string) error {
+		for _, number := range numbers {
+			currency, digits, _ := strings.Cut(number, "/") // checkQuarantineNumbers has checked them
+			table := func(out io.Writer, v *admin.QuarantineResult) { printQuarantineResult(out, v, outcome) }
+			if _, err := call(ctx, r, op, r.author, table, currency, digits); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
+	return r.newChangeCommand(spec)
 }
 
 // checkQuarantineNumbers checks that all arguments are numbers of quarantined values.

@@ -66,18 +66,3 @@ node-3  10.0.0.3:6222  unreachable, last seen at 1970-01-01T00:01:01Z, not a mem
 		t.Error(out.String())
 	}
 }
-
-// TestAdmin_HeldTable wants what sources say to steer no terminal.
-func TestAdmin_HeldTable(t *testing.T) {
-	var out bytes.Buffer
-	printQuarantine(&out, []admin.QuarantineEntry{{
-		Number: "USD/17", ObservedAt: time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC), SourceID: "x-site", InstitutionID: "popular", Channel: engine.Branch,
-		Kind: engine.Commercial, Sell: "5\x1b[2J", Reason: engine.Unparsable, Detail: "a\nb", Document: "0123456789abcdef",
-	}})
-	want := `NUMBER  WHEN                  SOURCE  INSTITUTION  CHANNEL  KIND        BUY  SELL   DATE  REASON      DOCUMENT      DETAIL
-USD/17  2026-06-30T15:00:00Z  x-site  popular      branch   commercial  -    5?[2J  -     unparsable  0123456789ab  a?b
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-}

@@ -3,7 +3,6 @@ package sources
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -153,7 +152,9 @@ func checkAll(ctx context.Context, p *process.Process, collector *collectors.Col
 			if errs[i] = err; err != nil {
 				return // ctx has ended
 			}
-			reports[i] = reportOf(&report, d)
+			s := sourceReport{SourceRun: node.DescribeRun(&report), Evidence: string(d.Evidence.Grade)}
+			s.Verdict = verdictOf(report.Failure, len(s.accepted()), len(s.Rates))
+			reports[i] = s
 			mu.Lock()
 			defer mu.Unlock()
 			done++
@@ -185,12 +186,6 @@ type sourceReport struct {
 	Next      string  `json:"next,omitempty"`      // the next command
 }
 
-func reportOf(report *collectors.Report, d *source.Definition) sourceReport {
-	s := sourceReport{SourceRun: node.DescribeRun(report), Evidence: string(d.Evidence.Grade)}
-	s.Verdict = verdictOf(report.Failure, len(s.accepted()), len(s.Rates))
-	return s
-}
-
 // printReports prints the reports: as one table, as the rates of each source, or as a line of JSON for each.
 func printReports(p *process.Process, reports []sourceReport, asJSON, asTable bool) error {
 	if asTable && !asJSON {
@@ -198,12 +193,8 @@ func printReports(p *process.Process, reports []sourceReport, asJSON, asTable bo
 		return nil
 	}
 	for i := range reports {
-		if !asJSON {
-			printReport(p.Stdout, &reports[i])
-			continue
-		}
-		if err := json.NewEncoder(p.Stdout).Encode(reports[i]); err != nil {
-			return exit.Errorf(exit.IOError, "write the answer: %w", err)
+		if err := terminal.WriteAnswer(p.Stdout, asJSON, reports[i], func() { printReport(p.Stdout, &reports[i]) }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func checkWith(t *testing.T, dial func(context.Context) error, asJSON bool, ids 
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		p := &process.Process{
-			Stdout: &stdout, Stderr: &stderr, Clock: time.Now, Seed: func() uint64 { return 1 },
+			Stdout: &stdout, Stderr: &stderr, Clock: time.Now,
 			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return nil, dial(ctx) },
 		}
 		start := p.Clock()

@@ -29,8 +29,7 @@ type Process struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Clock   func() time.Time
-	Seed    func() uint64 // returns an unpredictable seed
-	Random  io.Reader     // random bytes for secrets; safe for concurrent use
+	Random  io.Reader // random bytes for secrets; safe for concurrent use
 
 	// Dial and Roots are for connections to sources. By default these use the network and the system's certificate
 	// authorities. The demo and tests set both fields.

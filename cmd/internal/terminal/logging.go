@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +43,7 @@ func (o LogOptions) IsJSON(out io.Writer) bool {
 // NewNodeLogger returns the logger of a node. It logs equal errors of requests at most once in ten seconds, with their
 // number, and reports dropped lines of the queue.
 func NewNodeLogger(queue *LogQueue, o LogOptions) *slog.Logger {
-	logger := slog.New(newRepeatLimiter(newHandler(queue, o)))
+	logger := slog.New(&repeatLimiter{newHandler(queue, o), &recentErrors{errors: map[string]recentError{}}})
 	queue.OnDropped(func(lines uint64) {
 		logger.Warn("lines of the log were dropped, because nothing read them", "lines", lines)
 	})
@@ -64,10 +63,8 @@ func IsTerminal(out any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// secretNames returns the names of redacted attributes.
-func secretNames() []string {
-	return []string{"authorization", "code", "cookie", "email", "key", "password", "secret", "token"}
-}
+// secretNames are the names of redacted attributes.
+const secretNames = " authorization code cookie email key password secret token "
 
 // redactAttr hides secrets, converts times to UTC, and writes durations with their unit. It shows the attribute code if
 // its value is a word: error codes are words, but login codes have digits. Times of lines are in whole milliseconds.
@@ -76,7 +73,7 @@ func redactAttr(groups []string, attr slog.Attr) slog.Attr {
 		return slog.String(slog.TimeKey, attr.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	name := strings.ToLower(attr.Key)
-	if slices.Contains(secretNames(), name) && !(name == "code" && isWord(attr.Value)) {
+	if strings.Contains(secretNames, " "+name+" ") && !(name == "code" && isWord(attr.Value)) {
 		return slog.String(attr.Key, "(hidden)")
 	}
 	switch attr.Value.Kind() {
@@ -220,10 +217,6 @@ type recentErrors struct {
 type recentError struct {
 	loggedAt time.Time
 	leftOut  int // number of equal records omitted since then
-}
-
-func newRepeatLimiter(h slog.Handler) *repeatLimiter {
-	return &repeatLimiter{h, &recentErrors{errors: map[string]recentError{}}}
 }
 
 // Handle implements slog.Handler.
