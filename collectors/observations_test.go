@@ -93,12 +93,14 @@ func TestI1_RealFile(t *testing.T) {
 	}
 }
 
-func instant(text string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, text)
+func instant(text string) time.Time { return parsed(time.Parse(time.RFC3339Nano, text)).UTC() }
+
+// parsed returns the value of a text that is right.
+func parsed[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return t.UTC()
+	return value
 }
 
 const header = columns + "\n"
@@ -496,13 +498,7 @@ func FuzzObservations(f *testing.F) {
 	})
 }
 
-func decimal(text string) engine.Decimal {
-	d, err := engine.ParseDecimal(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
+func decimal(text string) engine.Decimal { return parsed(engine.ParseDecimal(text)) }
 
 // TestExport_Lines checks the lines of a small state: a value that was quarantined, then accepted, and later
 // confirmed.

@@ -159,20 +159,16 @@ func days(seed uint64, count int) []engine.Refresh {
 	return all
 }
 
-func day(text string) engine.Date {
-	d, err := engine.ParseDate(text)
-	if err != nil {
-		panic(err)
-	}
-	return d
-}
+func day(text string) engine.Date { return parsed(engine.ParseDate(text)) }
 
-func instant(text string) time.Time {
-	at, err := time.Parse(time.RFC3339, text)
+func instant(text string) time.Time { return parsed(time.Parse(time.RFC3339, text)) }
+
+// parsed returns the value of a text that is right.
+func parsed[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return at
+	return value
 }
 
 func asCSV(t *testing.T, refreshes []engine.Refresh) []byte {
