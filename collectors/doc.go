@@ -14,8 +14,7 @@
 // If a step fails, the page is not published, and its earlier rates stay until they expire. Start at Collector:
 //
 //	collector.go          Config, Collector.Run; the schedules Daily and Every
-//	collector_run.go      runner: the slots of one source
-//	collector_read.go     one try; Check, a try that publishes nothing; RunNow
+//	collector_run.go      runner: the slots of one source; one try; Check, a try that publishes nothing; RunNow
 //	refresh.go            from results to refreshes
 //	health.go             the health of sources, and their log records
 //	observations.go       Reader and Writer of observation files

@@ -10,11 +10,11 @@
 //	  |
 //	doWithRetries          up to three tries        session.go: 2 s, 4 s, Retry-After
 //	  |
-//	doWithRedirects        up to five, same site    response.go: which addresses are allowed; robots.go: robots.txt
+//	doWithRedirects        up to five, same site    session.go: which addresses are allowed; robots.go: robots.txt
 //	  |
 //	roundTrip              host lock, pause             session.go, client.go
 //	  |
-//	check                  document or failure      response.go, client.go
+//	check                  document or failure      session.go, client.go
 //
 // # Promises
 //

@@ -51,7 +51,7 @@
 //
 //	pages.go                         Config and routes
 //	frame.go                         how a request becomes a page
-//	home.go, rates.go, history.go    pages with rates
+//	home.go, history.go              pages with rates
 //	share.go                         cards, pictures and links for other sites
 //	testdata/golden                  every page; go test -run Golden -update rewrites them
 package pages

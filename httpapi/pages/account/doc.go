@@ -25,8 +25,7 @@
 //
 // # Where to start reading
 //
-//	account.go  Config and routes; forms and cookies of a request, and errors of forms
-//	login.go    sign-in
+//	account.go  Config and routes; forms and cookies of a request, and errors of forms; sign-in
 //	keys.go     keys and usage
 //	files       texts, style and script
 package account
