@@ -17,24 +17,6 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-type plannedFault struct {
-	err    error
-	status int
-}
-
-// everyFault is what a service can answer, with the status that it becomes.
-func everyFault() map[string]plannedFault {
-	return map[string]plannedFault{
-		"none":        {nil, 0},
-		"unavailable": {fault(engine.CodeDataUnavailable, "m", time.Minute), 503},
-		"overloaded":  {fault(engine.CodeOverloaded, "m", 0), 503},
-		"read only":   {fault(engine.CodeReadOnly, "m", time.Millisecond), 503},
-		"internal":    {&engine.Error{Code: engine.CodeInternalError, Message: "secret", Cause: errors.New("secret")}, 500},
-		"nameless":    {errors.New("secret"), 500},
-		"odd code":    {fault("odd", "secret", 0), 500},
-	}
-}
-
 // checkAnswer holds an answer of a server with an admitter against what all answers share.
 func checkAnswer(t *testing.T, what, method, target string, a answer) {
 	t.Helper()

@@ -646,12 +646,3 @@ func expectedProblems(table *params.Table, op params.Operation, text string) (wa
 	}
 	return want
 }
-
-// latin makes each byte a character, so that a regular expression sees bytes.
-func latin(text string) string {
-	var out strings.Builder
-	for i := range len(text) {
-		out.WriteRune(rune(text[i]))
-	}
-	return out.String()
-}

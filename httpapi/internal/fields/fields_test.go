@@ -161,11 +161,11 @@ func FuzzIfNoneMatch(f *testing.F) {
 	for _, row := range ifNoneMatchTable() {
 		f.Add(row.header)
 	}
-	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[\x21\x23-\x7e\x80-\xff]*")[ \t]*(?:,|$)`)
+	list := regexp.MustCompile(`^[ \t,]*(?:W/)?("[^\x00-\x20"\x7f]*")[ \t]*(?:,|$)`)
 	f.Fuzz(func(t *testing.T, header string) {
 		got := IfNoneMatchHits([][]byte{[]byte(header)}, []byte(tag))
 		want := strings.Trim(header, " \t") == "*"
-		for rest := latin(header); !want; {
+		for rest := header; !want; {
 			found := list.FindStringSubmatchIndex(rest)
 			if found == nil {
 				break
@@ -177,15 +177,6 @@ func FuzzIfNoneMatch(f *testing.F) {
 			t.Fatalf("%q: %v, want %v", header, got, want)
 		}
 	})
-}
-
-// latin makes each byte a character, so that a regular expression sees bytes.
-func latin(text string) string {
-	var out strings.Builder
-	for i := range len(text) {
-		out.WriteRune(rune(text[i]))
-	}
-	return out.String()
 }
 
 // acceptEncodingTable has values of Accept-Encoding by name, and whether they accept gzip.
@@ -229,15 +220,17 @@ func FuzzAcceptEncoding(f *testing.F) {
 			t.Skip("no header value holds these")
 		}
 		quality := map[string]int{"gzip": -1, "*": -1, "identity": -1}
-		for _, part := range strings.Split(latin(header), ",") {
+		for _, part := range strings.Split(header, ",") {
 			coding, _, _ := strings.Cut(part, ";")
-			coding = strings.ToLower(strings.Trim(coding, " \t"))
+			coding = strings.Trim(coding, " \t")
+			for _, known := range []string{"gzip", "x-gzip", "identity"} {
+				if strings.EqualFold(coding, known) {
+					coding = strings.TrimPrefix(known, "x-")
+				}
+			}
 			q := 0
 			if found := item.FindStringSubmatch(part); found != nil {
 				q = oracleQuality(found[2])
-			}
-			if coding == "x-gzip" {
-				coding = "gzip"
 			}
 			if coding == "gzip" {
 				q = max(q, quality["gzip"])
