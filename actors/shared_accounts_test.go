@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -206,5 +209,158 @@ func TestShared_Control_OthersAreNotReceived(t *testing.T) {
 	f.nodes[0].login()
 	if f.differs() == "" {
 		t.Error("the check did not notice that a node had no reports of the others")
+	}
+}
+
+// TestShared_K2_OneCodeOneSession tries the code that one node has sent on three nodes at once, several times on
+// each: one session is opened, and one account begun, whatever node was first.
+func TestShared_K2_OneCodeOneSession(t *testing.T) {
+	for seed := range uint64(cases(8, 20)) {
+		f := startCluster(t, 3, seed, Config{})
+		email := mustEmail(t, "one@example.com")
+		if err := f.nodes[seed%3].RequestCode(email, requester(1)); err != nil {
+			t.Fatal(err)
+		}
+		f.settled()
+		code := f.mail.code(email)
+		var opened atomic.Int64
+		f.allAccounts(3, func(s *clusterNode, time int) {
+			_, _, err := s.OpenSession(email, code, requester(int(s.node.id)*10+time))
+			switch {
+			case err == nil:
+				opened.Add(1)
+			case accounts.AsEngineError(err).Code != engine.CodeInvalidCode:
+				t.Errorf("node %d: %v", s.node.id, err)
+			}
+		})
+		if n := opened.Load(); n != 1 {
+			t.Errorf("seed %d: one code opened %d sessions", seed, n)
+		}
+		f.spread()
+		if n := len(f.nodes[0].records()); n != 1 {
+			t.Errorf("seed %d: %d accounts were begun", seed, n)
+		}
+		f.stop()
+	}
+}
+
+func notCode(code string) string {
+	if code[0] == '0' {
+		return "1" + code[1:]
+	}
+	return "0" + code[1:]
+}
+
+// TestShared_NewAccountsAtOnce has three nodes begin accounts at once: no two have the same number, and all nodes
+// know them all.
+func TestShared_NewAccountsAtOnce(t *testing.T) {
+	f := startCluster(t, 3, 1, Config{})
+	defer f.stop()
+	f.allAccounts(4, func(s *clusterNode, time int) {
+		email := mustEmail(t, fmt.Sprintf("user%d-%d@example.com", s.node.id, time))
+		from := client(int(s.node.id)*10 + time)
+		if err := s.RequestCode(email, account.Requester{Address: from}); err != nil {
+			t.Errorf("node %d: request a code: %v", s.node.id, err)
+			return
+		}
+		if _, _, err := s.OpenSession(email, f.mail.code(email), account.Requester{Address: from}); err != nil {
+			t.Errorf("node %d: open a session: %v", s.node.id, err)
+		}
+	})
+	f.spread()
+	if n := len(f.nodes[2].records()); n != 12 {
+		t.Errorf("%d accounts, want 12", n)
+	}
+}
+
+// clusterQuota is an account that is asked for on all nodes, and what the contract says of it.
+type clusterQuota struct {
+	*testCluster
+	mu        sync.Mutex
+	key       account.Digest
+	reference *reference
+	now       time.Duration // true
+	wrong     string
+	fresh     int // admitted since the last look
+}
+
+func newClusterQuota(t panicStops, seed uint64, quota account.Quota) *clusterQuota {
+	f := startCluster(t, 3, seed, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: quota}})
+	_, key := f.nodes[0].loginWithKey()
+	for _, s := range f.nodes {
+		countAccounts(t, s.System) // after the message about the key: until then its callers are anonymous
+	}
+	return &clusterQuota{testCluster: f, key: key, reference: newReference(1, &testMember{}, quota)}
+}
+
+func (q *clusterQuota) ask(times int, nodes ...*clusterNode) {
+	var working sync.WaitGroup
+	for _, s := range nodes {
+		for range times {
+			working.Go(func() { q.judge(s.Admit(account.Caller{Key: q.key, HasKey: true, Address: client(0)})) })
+		}
+	}
+	working.Wait()
+}
+
+func (q *clusterQuota) judge(grant account.Admission, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil && grant.Admitted {
+		q.fresh++
+		err = q.reference.admit(q.now, grant.At.Day)
+	}
+	if err != nil {
+		q.wrong = err.Error()
+	}
+}
+
+func (q *clusterQuota) wait(d time.Duration) {
+	q.now += d
+	q.pass(d)
+}
+
+// rounds has all nodes return what they rest from.
+func (f *testCluster) rounds() {
+	for _, s := range f.nodes {
+		for _, shard := range s.accounts.Shards {
+			shard.Send(&accounts.CheckReturns{})
+		}
+		countAccounts(f.t, s.System)
+		for _, shard := range s.accounts.Shards {
+			shard.Send(&accounts.Flush{})
+		}
+		countAccounts(f.t, s.System)
+	}
+}
+
+// spent is what a node knows to be spent of the day of the first account.
+func (s *clusterNode) spent() int {
+	_, verdict, err := s.ShowAccount(1)
+	if err != nil {
+		s.fleet.t.Fatal(err)
+	}
+	return verdict.Day.Limit - verdict.Day.Remaining
+}
+
+// TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the
+// second one gets.
+func TestShared_L1_RestingNodesReturn(t *testing.T) {
+	q := newClusterQuota(t, 1, account.Quota{Day: 60, Minute: 60})
+	defer q.stop()
+	for range 4 {
+		q.ask(5, q.nodes[0])
+		q.wait(2 * time.Second)
+	}
+	q.fresh = 0
+	q.wait(account.LeaseSpan + 2*account.MinuteSpan)
+	before := len(q.reference.admitted)
+	for q.nodes[1].spent() != before { // a lease may be on its way yet, which is waited for
+		q.rounds()
+		runtime.Gosched()
+	}
+	q.ask(60, q.nodes[1])
+	if q.fresh != 60-before || q.wrong != "" {
+		t.Errorf("node 2 admitted %d of the %d that are left: %s", q.fresh, 60-before, q.wrong)
 	}
 }

@@ -302,26 +302,6 @@ func TestL3_L5_ClusterMinute(t *testing.T) {
 	})
 }
 
-// A request for which other nodes leave no room is refused without a lease, until their leases are old enough.
-func TestL5_OthersLeaveNoRoom(t *testing.T) {
-	now := ClockReading{Wall: noon, Monotonic: time.Hour}
-	a := newClusterAccount(1, now)
-	a.Apply(&Leased{Account: 1, Day: engine.DateOf(noon), Count: 20, Unspent: 10, Monotonic: 900 * time.Hour, Node: 2, RecentAdmitted: 30}, now)
-	for _, c := range []struct {
-		after, retry time.Duration
-		remaining    int
-	}{{0, 61 * time.Second, 0}, {60 * time.Second, time.Second, 0}, {61 * time.Second, 0, 30}, {120 * time.Second, 0, 30}, {121 * time.Second, 0, 60}} {
-		at := later(now, c.after)
-		if lease := a.NextLease(testKey, at, defaultPolicy, 0); lease != nil {
-			t.Errorf("after %s %+v is leased", c.after, lease)
-		}
-		v := a.Usage(at, defaultPolicy)
-		if v.Minute.Remaining != c.remaining || v.Day.Remaining != 1000-20 || v.RetryAfter != c.retry || v.Admitted != (c.remaining > 0) {
-			t.Errorf("after %s %+v, want %d, %s", c.after, v, c.remaining, c.retry)
-		}
-	}
-}
-
 // A node may spend a lease for LeaseSpan after it asked for it, by either clock and however late it was durable.
 func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	now := ClockReading{Wall: noon, Monotonic: time.Hour}
@@ -484,27 +464,6 @@ func TestL1_GrantsOfADay_DroppedDaysAreClosed(t *testing.T) {
 	now := ClockReading{Wall: first.Start().Add(time.Hour), Monotonic: time.Hour}
 	if result, needsLease := a.Admit(testKey, now, policy); result.Admitted || needsLease || result.Day.Remaining != 0 {
 		t.Errorf("%+v, needs a lease %t", result, needsLease)
-	}
-}
-
-// A grant that an earlier process made counts as spent, also in the first event of the account: a second crash must
-// not forget it.
-func TestL1_GrantsOfADay_TheNextLeaseIncludesTheGrant(t *testing.T) {
-	a, policy := New(1), defaultPolicy
-	a.Apply(&KeyCreated{1, KeyRecord{ID: "k", Digest: testKey, CreatedAt: noon}}, ClockReading{})
-	today := engine.DateOf(noon)
-	policy.Grants = (&DayGrants{}).Apply(granted(today, 1, 0), false)
-	now := ClockReading{Wall: noon, Monotonic: time.Hour}
-	if _, needsLease := a.Admit(testKey, now, policy); !needsLease {
-		t.Fatal("admitted from the grant of an earlier process")
-	}
-	lease := a.NextLease(testKey, now, policy, 1)
-	if lease == nil || lease.Count != 32 || lease.Unspent != 0 {
-		t.Fatalf("%+v", lease)
-	}
-	a.Apply(lease, ClockReading{})
-	if spent := 1000 - a.Usage(now, policy).Day.Remaining; spent != 16 || a.days.get(today).unspent() != 16 {
-		t.Errorf("%d spent, %d unspent", spent, a.days.get(today).unspent())
 	}
 }
 

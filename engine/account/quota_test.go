@@ -292,29 +292,6 @@ func TestL8_AnonymousTableIsBounded(t *testing.T) {
 	}
 }
 
-func TestL1_DaysDropTheOldest(t *testing.T) {
-	var d dayCounts
-	for _, day := range []engine.Date{50, 40, 60, 45, 41, 70, 55, 42} {
-		if c := d.getOrCreate(day); c == nil || c.day != day {
-			t.Fatalf("open %d gives %+v", day, c)
-		}
-	}
-	if d.getOrCreate(30) != nil || d.closedUntil != 30 || len(d.counts) != daysKept {
-		t.Errorf("an older day pushed out another: %+v", d)
-	}
-	if c := d.getOrCreate(43); c == nil || c.day != 43 || d.closedUntil != 40 || d.find(40) != nil || d.find(41) == nil {
-		t.Errorf("after a day in the middle: %+v", d)
-	}
-	for day := engine.Date(0); day <= 41; day++ {
-		if closed := day <= 40; d.closed(day) != closed || closed && d.getOrCreate(day) != nil {
-			t.Errorf("day %d: closed %t", day, d.closed(day))
-		}
-	}
-	if unknown := d.get(99); unknown != (dayCount{day: 99}) || d.newest() != 70 {
-		t.Errorf("a day that was never counted is %+v; the newest is %d", unknown, d.newest())
-	}
-}
-
 // minuteWaste bounds the capacity of a window in relation to what was in it.
 const minuteWaste = 4
 
@@ -346,19 +323,6 @@ func movedBy(m *minuteWindow, limit int) int {
 		}
 	}
 	return moved / requests
-}
-
-func TestL1_UnspentIsOfAllDays(t *testing.T) {
-	o := newTestAccount(t, noon)
-	day := engine.DateOf(noon)
-	o.leased(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
-	o.leased(&Leased{Account: 1, Day: day, Count: 3, At: noon})
-	if got := o.account.days.unspent(); got != 8 {
-		t.Errorf("%d are unspent, want 8", got)
-	}
-	if lease := o.account.NextLease(testKey, o.now, o.policy, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
-		t.Errorf("the next lease is %+v, want 13 beside 8 unspent", lease)
-	}
 }
 
 // TestL1_LeasesDouble: an account that uses a lease up within a second gets twice as many, at most 256 and a tenth of
@@ -432,5 +396,41 @@ func TestL6_RefundsOfOtherTimesChangeNothing(t *testing.T) {
 		if v := s.Usage(from, o.now, DefaultQuota()); v.Day.Remaining != DayLimitDefault-1-n {
 			t.Errorf("after %d requests: %+v", n+1, v)
 		}
+	}
+}
+
+func TestL1_DaysDropTheOldest(t *testing.T) {
+	var d dayCounts
+	for _, day := range []engine.Date{50, 40, 60, 45, 41, 70, 55, 42} {
+		if c := d.getOrCreate(day); c == nil || c.day != day {
+			t.Fatalf("open %d gives %+v", day, c)
+		}
+	}
+	if d.getOrCreate(30) != nil || d.closedUntil != 30 || len(d.counts) != daysKept {
+		t.Errorf("an older day pushed out another: %+v", d)
+	}
+	if c := d.getOrCreate(43); c == nil || c.day != 43 || d.closedUntil != 40 || d.find(40) != nil || d.find(41) == nil {
+		t.Errorf("after a day in the middle: %+v", d)
+	}
+	for day := engine.Date(0); day <= 41; day++ {
+		if closed := day <= 40; d.closed(day) != closed || closed && d.getOrCreate(day) != nil {
+			t.Errorf("day %d: closed %t", day, d.closed(day))
+		}
+	}
+	if unknown := d.get(99); unknown != (dayCount{day: 99}) || d.newest() != 70 {
+		t.Errorf("a day that was never counted is %+v; the newest is %d", unknown, d.newest())
+	}
+}
+
+func TestL1_UnspentIsOfAllDays(t *testing.T) {
+	o := newTestAccount(t, noon)
+	day := engine.DateOf(noon)
+	o.leased(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
+	o.leased(&Leased{Account: 1, Day: day, Count: 3, At: noon})
+	if got := o.account.days.unspent(); got != 8 {
+		t.Errorf("%d are unspent, want 8", got)
+	}
+	if lease := o.account.NextLease(testKey, o.now, o.policy, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
+		t.Errorf("the next lease is %+v, want 13 beside 8 unspent", lease)
 	}
 }
