@@ -161,13 +161,11 @@ type replayer struct {
 
 func newReplayer(s *System) *replayer {
 	return &replayer{
-		system: s, states: map[string]*engine.CurrencyState{}, decoder: new(record.Decoder), accounts: accounts.NewReplay(),
+		system: s, states: map[string]*engine.CurrencyState{}, decoder: new(record.Decoder), accounts: s.accounts.NewReplay(),
 	}
 }
 
 func (r *replayer) run() error {
-	r.accounts.SharedCodes = r.system.accounts.SharedCodes
-	r.accounts.Begin(r.system.accounts.LoginCodeKey)
 	if err := r.restore(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -99,7 +100,7 @@ func TestPoisonedJournalStopsTheNode(t *testing.T) {
 
 // An event that cannot be applied at recovery stops the node like one at work.
 func TestPanicWhileReplayingIsAnError(t *testing.T) {
-	r := newReplayer(&System{config: Config{Catalogue: engine.DefaultCatalogue(), Rules: engine.DefaultRules()}})
+	r := newReplayer(&System{accounts: &accounts.Accounts{}, config: Config{Catalogue: engine.DefaultCatalogue(), Rules: engine.DefaultRules()}})
 	if err := r.apply([]any{unknownMessage{&engine.Rejected{Currency: "USD"}}}); err == nil {
 		t.Error("no error")
 	}

@@ -446,15 +446,29 @@ func (r *Registry) Apply(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		r.endPendingCode(e.Email)
-		r.applyAt(e, e.Monotonic)
 	case *CodeFailed:
 		r.endPendingTry(e)
-		r.applyAt(e, e.Monotonic)
-	case *SessionOpened:
-		r.applyAt(e, e.Monotonic)
-	default:
-		r.applyAt(event, 0)
 	}
+	r.applyAt(event, MonotonicOf(event))
+}
+
+// MonotonicOf returns the monotonic time (ClockReading.Monotonic) of an event, or 0 if the event has none.
+func MonotonicOf(event any) time.Duration {
+	switch e := event.(type) {
+	case *Leased:
+		return e.Monotonic
+	case *Returned:
+		return e.Monotonic
+	case *DayGranted:
+		return e.Monotonic
+	case *CodeIssued:
+		return e.Monotonic
+	case *CodeFailed:
+		return e.Monotonic
+	case *SessionOpened:
+		return e.Monotonic
+	}
+	return 0
 }
 
 func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {

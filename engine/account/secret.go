@@ -105,31 +105,21 @@ func NewCode(random io.Reader) (Secret, error) {
 	return SecretOf(digits), nil
 }
 
-// ErrRandom means that the random source returned too few usable bytes.
-var ErrRandom = errors.New("the source of random bytes is broken")
-
-// randomTriesMax is the maximum number of random bytes read by randomText. Normally about forty are enough, because it
-// discards at most one byte in thirty.
-const randomTriesMax = 4096
-
 // randomText returns random characters of an alphabet. It discards bytes above the largest multiple of the alphabet's
 // length; otherwise some characters would be more likely than others.
 func randomText(random io.Reader, alphabet string, length int) (string, error) {
 	limit := byte(256 - 256%len(alphabet) - 1)
 	text := make([]byte, 0, length)
 	var b [1]byte
-	for range randomTriesMax {
+	for len(text) < length {
 		if _, err := io.ReadFull(random, b[:]); err != nil {
 			return "", err
 		}
-		if b[0] > limit {
-			continue
-		}
-		if text = append(text, alphabet[int(b[0])%len(alphabet)]); len(text) == length {
-			return string(text), nil
+		if b[0] <= limit {
+			text = append(text, alphabet[int(b[0])%len(alphabet)])
 		}
 	}
-	return "", ErrRandom
+	return string(text), nil
 }
 
 func keyChecksum(signed []byte) (checksum [keyChecksumLength]byte) {
@@ -157,15 +147,6 @@ func ParseKey(text []byte) (Digest, bool) {
 	}
 	signed := text[:KeyLength-keyChecksumLength]
 	if keyChecksum(signed) != [keyChecksumLength]byte(text[len(signed):]) {
-		return Digest{}, false
-	}
-	return DigestOfKey(text)
-}
-
-// DigestOfKey is ParseKey without the checksum, for callers that look up the digest anyway: no account has a key with a
-// wrong checksum.
-func DigestOfKey(text []byte) (Digest, bool) {
-	if len(text) != KeyLength {
 		return Digest{}, false
 	}
 	if prefix := text[:len(KeyPrefixLive)]; string(prefix) != KeyPrefixLive && string(prefix) != KeyPrefixTest {

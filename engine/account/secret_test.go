@@ -61,9 +61,6 @@ func TestK4_TyposAreRefused(t *testing.T) {
 		if _, ok := ParseKey(typo); ok {
 			t.Errorf("ReadKey accepts %q", typo)
 		}
-		if digest, ok := DigestOfKey(typo); digest == key.Digest() || ok && !shape.Match(typo) {
-			t.Errorf("DigestOfKey of %q is that of the key, or it has bytes that no key has", typo)
-		}
 	}
 	for i := range text {
 		for c := range 256 {
@@ -131,9 +128,6 @@ func TestSecretsOfABrokenSource(t *testing.T) {
 		"session": NewSessionToken,
 		"code":    NewCode,
 	} {
-		if secret, err := draw(&unevenReader{1 << 30}); !errors.Is(err, ErrRandom) || secret != (Secret{}) {
-			t.Errorf("%s: %v, %v", name, secret, err)
-		}
 		if _, err := draw(strings.NewReader("ab")); !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -178,29 +172,6 @@ func TestS5_SecretsAreRedacted(t *testing.T) {
 	}
 	if (Secret{}).Reveal() != "" || (Secret{}).Hint() != "" {
 		t.Error("no secret is a text")
-	}
-}
-
-// unevenReader gives so many unusable bytes before good ones.
-type unevenReader struct{ bad int }
-
-func (f *unevenReader) Read(p []byte) (int, error) {
-	if p[0] = 7; f.bad > 0 {
-		f.bad--
-		p[0] = 255
-	}
-	return 1, nil
-}
-
-func TestSecretsOfASourceThatIsNearlyBroken(t *testing.T) {
-	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits}); err != nil {
-		t.Errorf("the last tries give a code: %v", err)
-	}
-	if _, err := NewCode(&unevenReader{randomTriesMax - CodeDigits + 1}); !errors.Is(err, ErrRandom) {
-		t.Errorf("one try too few: %v", err)
-	}
-	if randomTriesMax != 4096 {
-		t.Errorf("%d tries", randomTriesMax)
 	}
 }
 

@@ -34,11 +34,8 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 		return account.Admission{}, err
 	}
 	required := t.keysRequired()
-	if t.config.LimitsOff {
-		return t.admitUncounted(c, required)
-	}
 	switch {
-	case c.HasKey:
+	case c.HasKey && !t.config.LimitsOff:
 		admission, err := t.admitKey(c.Key)
 		keyErr := keyError(admission.DenyCode)
 		switch {
@@ -49,10 +46,17 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 		case required:
 			return account.Admission{}, keyErr
 		}
+	case required && c.HasKey:
+		if _, err := t.KeyUsage(c.Key); err != nil {
+			return account.Admission{}, err
+		}
 	case required && c.HasMalformedKey:
 		return account.Admission{}, errInvalidKey
 	case required:
 		return account.Admission{}, errMissingKey
+	}
+	if t.config.LimitsOff {
+		return account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}, nil
 	}
 	return t.requestPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
@@ -105,21 +109,6 @@ func keyError(code engine.Code) error {
 		return errSuspended
 	}
 	return nil
-}
-
-// admitUncounted is the part of Admit for Config.LimitsOff.
-func (t *Accounts) admitUncounted(c account.Caller, required bool) (account.Admission, error) {
-	admission := account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}
-	switch {
-	case !required:
-		return admission, nil
-	case c.HasKey:
-		_, err := t.KeyUsage(c.Key)
-		return admission, err
-	case c.HasMalformedKey:
-		return account.Admission{}, errInvalidKey
-	}
-	return account.Admission{}, errMissingKey
 }
 
 // Refund implements account.Admitter. If the mailbox of the actor is full, the request stays counted.

@@ -9,25 +9,24 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the newer events. Call
-// Begin first. If there is a snapshot, read it with Visitor, then call Restore. After that call Apply for each event.
+// Replay rebuilds the accounts, the registry of logins and the key policy from a snapshot and the newer events. If
+// there is a snapshot, read it with AddAccount, then call Restore. After that call Apply for each event.
 type Replay struct {
-	Accounts     map[uint64]*account.Account
-	Registry     *account.Registry
-	KeyPolicy    account.KeyPolicy
-	grants       *account.DayGrants
-	monotonic    time.Duration // newest monotonic time (account.ClockReading) in the log
-	loginCodeKey [32]byte
-	SharedCodes  bool // a login code works on every node of the cluster
+	Accounts  map[uint64]*account.Account
+	Registry  *account.Registry
+	KeyPolicy account.KeyPolicy
+	grants    *account.DayGrants
+	monotonic time.Duration // newest monotonic time (account.ClockReading) in the log
+	parent    *Accounts
 }
 
-// NewReplay returns an empty replay.
-func NewReplay() *Replay { return &Replay{Accounts: map[uint64]*account.Account{}} }
-
-// Begin starts a replay with empty state. loginCodeKey is the secret for hashing login codes.
-func (r *Replay) Begin(loginCodeKey [32]byte) {
-	r.loginCodeKey, r.Registry, r.grants = loginCodeKey, account.NewRegistry(loginCodeKey), &account.DayGrants{}
+// NewReplay returns a replay with empty state. Call it after ShareCodes.
+func (t *Accounts) NewReplay() *Replay {
+	r := &Replay{
+		parent: t, Accounts: map[uint64]*account.Account{}, Registry: account.NewRegistry(t.LoginCodeKey), grants: &account.DayGrants{},
+	}
 	r.shareRegistry()
+	return r
 }
 
 // AddAccount adds an account of a snapshot.
@@ -41,21 +40,21 @@ func (r *Replay) AddAccount(state account.State) error {
 
 // Restore sets the rest of a snapshot's state. Call it after AddAccount.
 func (r *Replay) Restore(s *record.Snapshot) {
-	r.Registry = account.RestoreRegistry(s.Registry, r.loginCodeKey)
+	r.Registry = account.RestoreRegistry(s.Registry, r.parent.LoginCodeKey)
 	r.shareRegistry()
 	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
 	r.grants = &account.DayGrants{Grants: s.Grants, ClosedUntil: s.GrantsClosedUntil}
 }
 
 func (r *Replay) shareRegistry() {
-	if r.SharedCodes {
+	if r.parent.SharedCodes {
 		r.Registry.ShareCodes()
 	}
 }
 
 // Apply applies an event, in the order of the log.
 func (r *Replay) Apply(event any) error {
-	r.monotonic = max(r.monotonic, monotonicOf(event))
+	r.monotonic = max(r.monotonic, account.MonotonicOf(event))
 	switch e := event.(type) {
 	case account.Event:
 		a, err := r.account(e)
@@ -94,7 +93,7 @@ func (r *Replay) account(event account.Event) (*account.Account, error) {
 
 // finish completes the replay. now is the time of the start; node is 0 without a cluster.
 func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
-	if r.SharedCodes {
+	if r.parent.SharedCodes {
 		r.Registry.Resume(account.ClockReading{Monotonic: r.monotonic})
 	}
 	for _, a := range r.Accounts {
@@ -103,23 +102,4 @@ func (r *Replay) finish(node engine.NodeID, now account.ClockReading) {
 		a.ResumeGrants(now, r.grants)
 	}
 	r.grants = r.grants.Earlier(now.Monotonic)
-}
-
-// monotonicOf returns the monotonic time of an event, or 0 if the event has none.
-func monotonicOf(event any) time.Duration {
-	switch e := event.(type) {
-	case *account.Leased:
-		return e.Monotonic
-	case *account.Returned:
-		return e.Monotonic
-	case *account.DayGranted:
-		return e.Monotonic
-	case *account.CodeIssued:
-		return e.Monotonic
-	case *account.CodeFailed:
-		return e.Monotonic
-	case *account.SessionOpened:
-		return e.Monotonic
-	}
-	return 0
 }
