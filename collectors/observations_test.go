@@ -231,14 +231,6 @@ func TestOpenObservationsRefuses(t *testing.T) {
 	}
 }
 
-// valid is a line as fields, which tests invalidate one at a time.
-func valid() fields {
-	return fields{
-		columnObservedAt: "2025-01-02T12:00:00Z", columnInstitutionID: "popular", columnCurrency: "USD", columnChannel: "branch",
-		columnKind: "commercial", columnBuy: "58", columnSell: "60", columnSourceID: "a",
-	}
-}
-
 func TestMalformedValues(t *testing.T) {
 	const instants = ", want an RFC 3339 instant of the years 1900 to 2999, as 2025-05-17T13:29:03Z"
 	const dates = ", want a calendar date of the years 1900 to 2999, as 2025-05-17"
@@ -269,7 +261,10 @@ func TestMalformedValues(t *testing.T) {
 		{columnCurrency, control}:                                      {"US\x7f": `"US\x7f"`},
 	} {
 		for value, found := range values {
-			fields := valid()
+			fields := fields{
+				columnObservedAt: "2025-01-02T12:00:00Z", columnInstitutionID: "popular", columnCurrency: "USD", columnChannel: "branch",
+				columnKind: "commercial", columnBuy: "58", columnSell: "60", columnSourceID: "a",
+			}
 			fields[of.column] = value
 			for _, format := range []Format{CSV, NDJSON} {
 				all := readText(t, written(t, format, fields), "x."+string(format))

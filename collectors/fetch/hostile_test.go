@@ -126,7 +126,7 @@ func trickles(head string) func(net.Conn) {
 // TestD4_Hostile: the fetch ends in bounded time and memory with a failure that names the harm; another host is
 // fetched meanwhile.
 func TestD4_Hostile(t *testing.T) {
-	for _, h := range hostileServers(t) {
+	for _, h := range slices.Concat(silent(), floods(bomb(t)), broken(), elsewhere(), unbelieved()) {
 		t.Run(h.name, func(t *testing.T) {
 			wantAllocated(t, allocatedMax, func() { inBubble(t, h.check) })
 		})
@@ -183,11 +183,6 @@ func TestD4_Body(t *testing.T) {
 type smallReads struct{ io.Reader }
 
 func (r smallReads) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1013)]) }
-
-// hostileServers lists the upstreams of D4.
-func hostileServers(t testing.TB) []hostileServer {
-	return slices.Concat(silent(), floods(bomb(t)), broken(), elsewhere(), unbelieved())
-}
 
 const okHeader = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 

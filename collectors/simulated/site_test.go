@@ -53,16 +53,14 @@ func TestSite_CloseEndsHangs(t *testing.T) {
 	transport.CloseIdleConnections()
 }
 
-func client(t *testing.T, site *Site, budget time.Duration) *fetch.Client {
-	t.Helper()
-	return fetch.New(fetch.Config{Clock: noon, Dial: site.Dial, Pause: -1, RequestTimeout: budget, FetchTimeout: budget})
-}
-
 // TestSite_DocumentIsWhatIsServed: the program's own client, with second steps and addresses that a page names, gets
 // the bytes that tests see without a network.
 func TestSite_DocumentIsWhatIsServed(t *testing.T) {
-	site := startSite(t, publishedSite().market)
-	c, served := client(t, site, 30*time.Second), 0
+	site := NewSite(publishedSite().market)
+	must(t, site.Start())
+	defer func() { must(t, site.Close()) }()
+	const timeout = 30 * time.Second
+	c, served := fetch.New(fetch.Config{Clock: noon, Dial: site.Dial, Pause: -1, RequestTimeout: timeout, FetchTimeout: timeout}), 0
 	for _, d := range Definitions(source.DefaultSet()).Definitions() {
 		for page := range d.Pages {
 			if d.Disabled != "" {
@@ -247,16 +245,6 @@ func publishedSite() *Site {
 	market.History(day("2026-09-14"), day("2026-09-20"))
 	market.Step(noon())
 	return NewSite(market)
-}
-
-func startSite(t *testing.T, market *Market) *Site {
-	t.Helper()
-	site := NewSite(market)
-	must(t, site.Start())
-	t.Cleanup(func() {
-		must(t, site.Close())
-	})
-	return site
 }
 
 func must(t *testing.T, err error) {

@@ -83,7 +83,22 @@ func TestDefaultsOfADefinition(t *testing.T) {
 
 type broken struct{ file, old, fresh, want string }
 
-func brokenHeads() map[string]broken {
+// A definition may send a secret in clear to this machine.
+func TestSecretsOfThisMachine(t *testing.T) {
+	local := strings.NewReplacer(`"name": "Indexa"`, `"name": "Indexa", "secret": {"name": "indexa", "header": "x-api-key"}`,
+		"https://api.indexa.example/", "http://127.0.0.1:8081/").Replace(jsonFile)
+	if d := mustRead(t, local); d.Secret.Header != "X-Api-Key" || strings.Join(d.SecretNames(), " ") != "indexa" {
+		t.Errorf("%+v", d.Secret)
+	}
+}
+
+// brokenDefinitions are definitions with mistakes: in their heads, requests and secrets (which would go where they must
+// not), and in how documents are read.
+func brokenDefinitions() map[string]broken {
+	const name, oauth = `"name": "Indexa"`, `"name": "Indexa", "oauth2": {"url": "https://api.indexa.example/token", "clientId": "a", "clientSecret": "b"}`
+	key := func(more string) string {
+		return name + `, "secret": {"name": "indexa", "header": "X-Api-Key"` + more + `}`
+	}
 	return map[string]broken{
 		"unknown key":          {textFile, `"name": "Qik"`, `"name": "Qik", "Priority": 1`, `unknown key "Priority"`},
 		"doubled key":          {textFile, `"name": "Qik"`, `"name": "Qik", "name": "B"`, `has the key "name" twice`},
@@ -98,11 +113,7 @@ func brokenHeads() map[string]broken {
 		"instead of nothing":   {textFile, `"currency": "USD", "requests"`, `"name": "b", "insteadOf": "a", "currency": "USD", "requests"`, "is read instead of \"a\""},
 		"bound with a comma":   {fieldsFile, `"60.5"`, `"60,5"`, "highest"},
 		"small currency":       {textFile, `"currency": "USD"`, `"currency": "usd"`, "^[A-Z]{3}$"},
-	}
-}
 
-func brokenRequests() map[string]broken {
-	return map[string]broken{
 		"plain http":           {textFile, `https://qik`, `http://qik`, "not protected"},
 		"fragment of a url":    {textFile, `qik.example/"`, `qik.example/#a"`, "# part"},
 		"two sites":            {fieldsFile, `{"method": "POST", "addressFrom": {"selector": "#a[data-url]", "attribute": "data-url"}`, `{"method": "POST", "url": "https://other.example/"`, "stay on one site"},
@@ -115,16 +126,7 @@ func brokenRequests() map[string]broken {
 		"own user agent":       {fieldsFile, `"accept"`, `"user-agent"`, "not for a definition"},
 		"header with a blank":  {fieldsFile, `"accept"`, `"a b"`, `the name of a header, "a b"`},
 		"header with a line":   {fieldsFile, `"text/html"`, `"a\r\nb: c"`, "control character"},
-	}
-}
 
-// brokenSecrets are definitions that would send a secret where it must not go, or that don't say which.
-func brokenSecrets() map[string]broken {
-	const name, oauth = `"name": "Indexa"`, `"name": "Indexa", "oauth2": {"url": "https://api.indexa.example/token", "clientId": "a", "clientSecret": "b"}`
-	key := func(more string) string {
-		return name + `, "secret": {"name": "indexa", "header": "X-Api-Key"` + more + `}`
-	}
-	return map[string]broken{
 		"secret as a cookie":     {jsonFile, name, name + `, "secret": {"name": "indexa", "header": "cookie"}`, "can't be set"},
 		"secret in a definition": {jsonFile, name, key(`, "value": "1234"`), `unknown key "value"`},
 		"two secrets":            {jsonFile, name, oauth + `, "secret": {"name": "indexa", "header": "X-Api-Key"}`, "keep one"},
@@ -133,20 +135,7 @@ func brokenSecrets() map[string]broken {
   "pages": [{"requests": [{"method": "POST", "url": "http:`, `pages[0].requests[0].url: begins with http://, which is not protected; use https://, or the IP address of a ma`},
 		"token without TLS":       {jsonFile, name, strings.Replace(oauth, "https:", "http:", 1) + ``, `oauth2.url: begins with http://, which is not protected; use https://, or the IP address of a machine of your `},
 		"secret by a page's word": {fieldsFile, `"name": "Sitio web"`, `"name": "Sitio web", "secret": {"name": "a", "header": "X-Api-Key"}`, "takes its address from a page"},
-	}
-}
 
-// A definition may send a secret in clear to this machine.
-func TestSecretsOfThisMachine(t *testing.T) {
-	local := strings.NewReplacer(`"name": "Indexa"`, `"name": "Indexa", "secret": {"name": "indexa", "header": "x-api-key"}`,
-		"https://api.indexa.example/", "http://127.0.0.1:8081/").Replace(jsonFile)
-	if d := mustRead(t, local); d.Secret.Header != "X-Api-Key" || strings.Join(d.SecretNames(), " ") != "indexa" {
-		t.Errorf("%+v", d.Secret)
-	}
-}
-
-func brokenExtracts() map[string]broken {
-	return map[string]broken{
 		"heading of marks": {sheetFile, `"*Compra"`, `"**"`, "no letters"},
 		"field of no currency": {fieldsFile, `"currency": "USD",
     "requests"`, `"requests"`, "has no currency"},
@@ -164,11 +153,7 @@ func brokenExtracts() map[string]broken {
 		"no labels":             {labelFile, `{"USD": {"currency": "USD"}}`, `{}`, "labels is missing"},
 		"no group of a side":    {labelFile, `(?P<buy>`, `(`, "neither the group buy"},
 		"text of no currency":   {textFile, `"currency": "USD", `, ``, "group label"},
-	}
-}
 
-func brokenLabels() map[string]broken {
-	return map[string]broken{
 		"no institution of it": {sharedFile, `"institution": "bhd", `, ``, `the label "dolar", here or of the file, names no institution`},
 		"twice":                {sharedFile, `"EURO": {`, `"dolar": {`, "is the same label"},
 		"ignored all":          {sharedFile, `"ignore": ["Euro"]`, `"ignore": ["Euro", "dólar"]`, "here and for the whole file"},
@@ -176,26 +161,15 @@ func brokenLabels() map[string]broken {
 	}
 }
 
-func allBroken() []map[string]broken {
-	return []map[string]broken{brokenHeads(), brokenRequests(), brokenSecrets(), brokenExtracts(), brokenLabels()}
-}
-
 func TestBrokenDefinitionsAreRefused(t *testing.T) {
-	for _, table := range allBroken() {
-		for name, b := range table {
-			t.Run(name, func(t *testing.T) {
-				text := strings.Replace(b.file, b.old, b.fresh, 1)
-				if text == b.file {
-					t.Fatalf("the definition has no %s to break", b.old)
-				}
-				_, err := read("broken.json", []byte(text))
-				if err == nil {
-					t.Fatalf("no error; want one with %q\n%s", b.want, text)
-				}
-				if !strings.Contains(err.Error(), b.want) || !strings.HasPrefix(err.Error(), "broken.json: ") {
-					t.Errorf("got  %v\nwant broken.json and %q", err, b.want)
-				}
-			})
+	for name, b := range brokenDefinitions() {
+		text := strings.Replace(b.file, b.old, b.fresh, 1)
+		if text == b.file {
+			t.Errorf("%s: the definition has no %s to break", name, b.old)
+		}
+		_, err := read("broken.json", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), b.want) || !strings.HasPrefix(err.Error(), "broken.json: ") {
+			t.Errorf("%s: got  %v\nwant broken.json and %q\n%s", name, err, b.want, text)
 		}
 	}
 }
@@ -259,20 +233,15 @@ func TestLabelsOfAFile(t *testing.T) {
 	}
 }
 
-// TestSchema_AcceptsDefinitions wants every built-in definition, every example of docs/definitions.md and every file of
-// the tests valid.
+// TestSchema_AcceptsDefinitions wants every example of docs/definitions.md and every file of the tests valid.
 func TestSchema_AcceptsDefinitions(t *testing.T) {
-	texts := wholeFiles()
-	for _, text := range embeddedFiles(t) {
-		texts = append(texts, string(text))
-	}
 	examples := documentedDefinitions(t)
 	for _, method := range []source.Method{source.HTMLFields, source.HTMLRows, source.JSONFields, source.JSONRows, source.TextRegex, source.XLSXRows} {
 		if !strings.Contains(strings.Join(examples, ""), fmt.Sprintf(`"method": %q`, method)) {
 			t.Errorf("docs/definitions.md has no example of %s", method)
 		}
 	}
-	for _, text := range append(texts, examples...) {
+	for _, text := range append(wholeFiles(), examples...) {
 		if strings.Contains(text, `"pages"`) {
 			mustRead(t, text)
 		} else {

@@ -322,13 +322,6 @@ func TestContent_KindOfDocument(t *testing.T) {
 	}
 }
 
-// Pieces of pages: without <html> nothing is missing.
-func TestContent_Fragments(t *testing.T) {
-	d := oneField()
-	want := []string{"test USD unspecified [58.90] []"}
-	checkCase(t, d, documentOf(goodTable), parseCase{want: want})
-}
-
 // cutFault is where a document that was cut off says something else than the whole one, "" when nowhere.
 func cutFault(d *Definition, text string) string {
 	whole, err := d.Parse(0, documentOf(text))
@@ -367,6 +360,7 @@ func TestContent_Charsets(t *testing.T) {
 	}
 	long := pageOf("<p>" + strings.Repeat("a ", 2000) + "</p>" + goodTable) // only ASCII in its first 1,024 bytes
 	for _, c := range [][3]string{
+		{"a piece of a page, of which nothing is missing without <html>", "", goodTable},
 		{"UTF-8", "text/html; charset=utf-8", pageOf(goodTable)},
 		{"UTF-8 with a mark", "text/html", "\xef\xbb\xbf" + pageOf(goodTable)},
 		{"UTF-8 that is called Latin", "text/html; charset=iso-8859-1", pageOf(goodTable)},

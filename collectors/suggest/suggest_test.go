@@ -16,24 +16,13 @@ import (
 // noon is a Monday, so that the reference rate of Friday counts.
 var noon = time.Date(2026, 9, 21, 16, 0, 0, 0, time.UTC)
 
-// pages are the pages of the enabled definitions that the simulated sites have, but workbooks.
+// sourcePage is a page of a definition, but no workbook.
 type sourcePage struct {
 	d     *source.Definition
 	index int
 }
 
 func (p sourcePage) String() string { return fmt.Sprintf("%s/%d", p.d.ID, p.index) }
-
-func sourcePages(site *simulated.Site) (pages []sourcePage) {
-	for _, d := range source.DefaultSet().Definitions() {
-		for i := range d.Pages {
-			if doc := site.Document(d.ID, i); doc != nil && d.Pages[i].Extract.Method != source.XLSXRows {
-				pages = append(pages, sourcePage{d, i})
-			}
-		}
-	}
-	return pages
-}
 
 // prices are the prices of a document by currency, channel and side.
 func prices(d *source.Definition, observations []engine.Observation) map[string]string {
@@ -75,9 +64,15 @@ func newSites() *sites {
 	market := simulated.NewMarket(1)
 	market.Step(noon)
 	s := &sites{market, simulated.NewSite(market), simulated.NewSite(market), nil}
-	for _, p := range sourcePages(s.good) {
-		if _, err := p.d.Parse(p.index, s.good.Document(p.d.ID, p.index)); err == nil {
-			s.pages = append(s.pages, p)
+	for _, d := range source.DefaultSet().Definitions() {
+		for i := range d.Pages {
+			doc := s.good.Document(d.ID, i)
+			if doc == nil || d.Pages[i].Extract.Method == source.XLSXRows {
+				continue
+			}
+			if _, err := d.Parse(i, doc); err == nil {
+				s.pages = append(s.pages, sourcePage{d, i})
+			}
 		}
 	}
 	return s

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -18,24 +16,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// realDollar is a workbook of the central bank beside the repository; tests of it are skipped where it is absent.
-const realDollar = "bcrd__TASA_DOLAR_REFERENCIA_MC__2023-04-20.xlsx"
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func readReal(t *testing.T) []byte {
-	t.Helper()
-	body, err := os.ReadFile(filepath.Join("../../../shared/data", realDollar))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("there is no " + realDollar)
-	}
-	must(t, err)
-	return body
 }
 
 func contents(body []byte) (map[string][][]string, error) {
@@ -109,39 +94,6 @@ func TestRows(t *testing.T) {
 	const want = "Tasas de Cambio del dólar||Año|Mes|Día|Compra|Venta|2026|Set|15|58.95|59.33|0.0000001|2026|Set|16|58.9612|-0.5|1"
 	if got := strings.TrimRight(strings.Join(rows, "|"), "|"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-// The whole history of the real workbook is read, with the digits that people see.
-func TestReal(t *testing.T) {
-	book, err := Open(readReal(t))
-	must(t, err)
-	if got := book.Sheets(); got[0] != "Diaria" || len(got) != 7 {
-		t.Fatalf("sheets %q", got)
-	}
-	rows, err := book.Rows("Diaria")
-	must(t, err)
-	for number, want := range map[int][]string{
-		3: {"Año", "Mes", "Día", "Compra", "Venta"}, 4: {"1991", "Ene", "2", "11.2", "11.5"}, 7520: {"2020", "Dic", "7", "58.098", "58.3397"},
-	} {
-		if got := rows[number-1]; !slices.Equal(got[:5], want) {
-			t.Errorf("row %d: %q, want %q", number, got, want)
-		}
-	}
-	days := 0
-	for i, row := range rows[3:] {
-		if len(row) < 5 || row[3] == "" {
-			continue
-		}
-		days++
-		for _, text := range row[3:5] {
-			if whole, fraction, _ := strings.Cut(text, "."); len(fraction) > 7 || strings.Trim(whole+fraction, "0123456789") != "" {
-				t.Errorf("row %d: %q", i+4, text)
-			}
-		}
-	}
-	if days != 8112 {
-		t.Errorf("%d days, want 8112", days)
 	}
 }
 

@@ -535,24 +535,16 @@ type fakeService struct {
 	queries   atomic.Int64 // number of queries
 }
 
-const testCatalogue = `{
- "institutions": [
-  {"id": "bcrd", "name": "Banco Central", "type": "official", "website": "https://bcrd.example", "description": "Publica la tasa de referencia.", "contact": "", "active": true},
-  {"id": "colon", "name": "Banco Colón", "type": "bank", "website": "https://colon.example", "description": "", "contact": "809-555-0100", "active": true},
-  {"id": "duarte", "name": "Asociación Duarte <& Hijos>", "type": "association", "website": "", "description": "", "contact": "", "active": true},
-  {"id": "espaillat", "name": "Agente Espaillat", "type": "exchange", "website": "", "description": "", "contact": "", "active": true},
-  {"id": "gone", "name": "Banco Cerrado", "type": "bank", "website": "", "description": "", "contact": "", "active": false}],
- "currencies": [
-  {"code": "USD", "name": "Dólar estadounidense", "symbol": "US$"}, {"code": "EUR", "name": "Euro", "symbol": "€"}, {"code": "HTG", "name": "Gourde haitiano"}],
- "sources": [
-  {"id": "colon-web", "name": "Sitio web de Banco Colón", "url": "https://colon.example/tasas?a=1&b=2"},
-  {"id": "list", "name": "Lista de agentes", "url": "", "upstreamSource": "InfoEjemplo"}]}`
-
 // newFakeService has every kind of rate: ties, one side, channels, expired, manual, reference, and ten days of
 // history.
 func newFakeService(t testing.TB) *fakeService {
 	t.Helper()
-	catalogue, err := new(engine.Catalogue).Extend(strings.NewReader(testCatalogue), "catalogue.json")
+	file, err := os.Open(filepath.Join("testdata", "catalogue.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	catalogue, err := new(engine.Catalogue).Extend(file, "catalogue.json")
 	if err != nil {
 		t.Fatal(err)
 	}
