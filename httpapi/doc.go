@@ -17,7 +17,7 @@
 //	(HTTP library)    the ordinary path, for all other requests: reads the request; rejectUnreadable answers if it
 //	                  cannot be read
 //	server.go         serve: 500 after a panic, 400 for malformed requests that the library accepts; finds the
-//	                  operation by path (404), from the table in routes.go
+//	                  operation by path (404), from the table of routes
 //	operations.go     checks the method (405), authenticates (401), charges, checks readiness (503) and limits
 //	                  (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
@@ -49,7 +49,7 @@
 // # Where to start
 //
 //	a parameter            its row and grammar in internal/params
-//	an operation           a row in routes.go, a function in operations.go, its fields in answers.go
+//	an operation           a row in routes and a function in operations.go, its fields in answers.go
 //	an account operation   a row in account.go, its fields in the body there, a method of accountAPI
 //	an error code          its status in internal/encode
 //	a header               head.go; then run "go test -run Golden -update" and read the diff

@@ -44,9 +44,10 @@
 //
 // # Where to start reading
 //
-//	node.go        opens and closes a node; journal.go keeps its records
-//	controls.go, control_http.go   have the controls
+//	node.go        opens and closes a node; rates and data sets: seeds/NAME-vN.json; a new version is a new file, with
+//	               a golden file in testdata
+//	journal.go     keeps the node's records
+//	controls.go    has the controls, and serves them over HTTP
 //	acceptor.go    accepts connections and ends them at a restart
 //	fault.go       makes requests fail; httpapi.Plant makes the error responses
-//	rates.go       rates and data sets: seeds/NAME-vN.json; a new version is a new file, with a golden file in testdata
 package apitest

@@ -21,8 +21,7 @@
 //	listener.go       accepts connections up to a cap, and of each client up to a limit; retries when file descriptors
 //	                  or memory are short; finds the connection to close for a new one at the cap; stops
 //	conn.go           reads and writes; chooses the path of each request
-//	plainget.go       parses the head of a plain GET
-//	guard.go          rejects malformed requests that fasthttp accepts
+//	heads.go          parses the head of a plain GET; rejects malformed requests that fasthttp accepts
 //
 // # How Conn.Read chooses the path
 //

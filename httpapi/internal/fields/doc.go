@@ -1,7 +1,7 @@
 // Package fields parses and formats values of HTTP header fields. It works on byte slices and imports no HTTP library.
 // Only Lines and RetryAfter allocate memory.
 //
-//	fields.go     case-insensitive comparison, spaces and tabs, ports, Retry-After; Accept-Encoding: RFC 9110, section
-//	              12.5.3; ETag and If-None-Match: RFC 9110, sections 8.8.3 and 13.1.2
-//	forwarded.go  X-Forwarded-For behind trusted proxies
+//	Accept-Encoding          RFC 9110, section 12.5.3
+//	ETag, If-None-Match      RFC 9110, sections 8.8.3 and 13.1.2
+//	X-Forwarded-For          behind trusted proxies
 package fields

@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
+	"container/list"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/httpapi/internal/encode"
 	"github.com/tasard/tasard/httpapi/internal/fields"
 )
 
@@ -233,4 +237,180 @@ func (c *Compressor) Compress(body []byte) []byte {
 	_ = w.Close()
 	c.writers.Put(w)
 	return out.Bytes()
+}
+
+// Values of headers of all responses with data, of operations and files.
+const (
+	MethodsAllowed = "GET, HEAD, OPTIONS"
+	// ContentPolicy keeps a browser from executing or loading anything if it shows a response as a web page.
+	ContentPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox"
+	// PreflightHeaders are the request headers that web pages of other origins may set. Libraries for browsers set some
+	// of these headers on a GET; they are harmless.
+	PreflightHeaders = "Accept, Content-Type, If-None-Match, X-Request-Id"
+	// PreflightSeconds is how long a browser may cache the response to OPTIONS.
+	PreflightSeconds = "86400"
+)
+
+// File answers requests for one file. Web pages of every origin may read it (CORS). All fields are required.
+type File struct {
+	MediaType    string
+	CacheControl string
+	// Admit counts a request for its client. At the client's limit it returns false, and how long to wait.
+	Admit func(*http.Request) (wait time.Duration, ok bool)
+	// Content returns the present content. If the error is an *engine.Error, the client gets its code and message. Any
+	// other error becomes a 500.
+	Content func() (*Body, error)
+}
+
+// ServeHTTP implements http.Handler.
+func (f *File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Access-Control-Allow-Origin", "*")
+	header.Set("Access-Control-Expose-Headers", "ETag, Link, X-Request-Id")
+	header.Set("Content-Security-Policy", ContentPolicy)
+	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	header.Set("Referrer-Policy", "no-referrer")
+	if wait, ok := f.Admit(r); !ok {
+		writeError(w, r, &engine.Error{
+			Code: engine.CodeRateLimited, Message: "Too many requests for pages and documents; Retry-After says how many seconds to wait.", RetryAfter: wait,
+		})
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		f.send(w, r)
+	case http.MethodOptions:
+		header.Set("Allow", MethodsAllowed)
+		header.Set("Access-Control-Allow-Methods", MethodsAllowed)
+		header.Set("Access-Control-Allow-Headers", PreflightHeaders)
+		header.Set("Access-Control-Max-Age", PreflightSeconds)
+		header.Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		header.Set("Allow", MethodsAllowed)
+		writeError(w, r, &engine.Error{
+			Code: engine.CodeMethodNotAllowed, Message: "This document knows the methods " + MethodsAllowed + ".",
+		})
+	}
+}
+
+// send sends the file, or 304 if the client already has it.
+func (f *File) send(w http.ResponseWriter, r *http.Request) {
+	content, err := f.Content()
+	if err != nil {
+		var known *engine.Error
+		if !errors.As(err, &known) {
+			known = &engine.Error{Code: engine.CodeInternalError, Message: "The document can't be made."}
+		}
+		writeError(w, r, known)
+		return
+	}
+	w.Header().Set("Cache-Control", f.CacheControl)
+	w.Header().Set("Content-Type", f.MediaType)
+	content.Send(w, r, http.StatusOK)
+}
+
+// writeError sends an API error. Package httpapi has added X-Request-Id to the request.
+func writeError(w http.ResponseWriter, r *http.Request, err *engine.Error) {
+	header := w.Header()
+	status, _ := encode.Status(err.Code)
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		header.Set("Retry-After", fields.RetryAfter(err.RetryAfter))
+	}
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	body := encode.Field([]byte(`{"error":{`), "code", string(err.Code))
+	body = encode.Field(body, "message", err.Message)
+	body = encode.Field(body, "requestId", r.Header.Get("X-Request-Id"))
+	_, _ = w.Write(append(body, "}}"...)) //nolint:gosec // G705: JSON, which encode has escaped
+}
+
+// Cache stores values, such as bodies, until they expire. Beyond its limits it drops the least recently used values. It
+// is safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	entriesMax, bytesMax int
+
+	mu      sync.Mutex
+	entries map[K]*list.Element // elements of byUse
+	byUse   list.List           // all *entry[K, V], most recently used first
+	bytes   int                 // sum of entry.bytes
+}
+
+// Kept is a value for a Cache.
+type Kept[V any] struct {
+	Value V
+	Until time.Time // expiry of the value
+	Bytes int       // size of the value
+}
+
+type entry[K comparable, V any] struct {
+	key   K
+	bytes int // guarded by Cache.mu
+
+	mu     sync.Mutex // locked during build, so that concurrent requests build a value only once
+	kept   Kept[V]
+	madeAt time.Time // if this is later than now, the clock was set back, and the value is built again
+}
+
+// NewCache returns a cache for at most entriesMax values, whose sizes are at most bytesMax in total.
+func NewCache[K comparable, V any](entriesMax, bytesMax int) *Cache[K, V] {
+	return &Cache[K, V]{entriesMax: entriesMax, bytesMax: bytesMax, entries: map[K]*list.Element{}}
+}
+
+// Get returns the value of a key. If the value is missing or expired, Get calls build with the last value or the zero
+// value, and stores the result. It does not store errors: after one it calls build again.
+func (c *Cache[K, V]) Get(key K, now time.Time, build func(last V) (Kept[V], error)) (V, error) {
+	e := c.entryOf(key)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !now.Before(e.madeAt) && now.Before(e.kept.Until) {
+		return e.kept.Value, nil
+	}
+	made, err := build(e.kept.Value)
+	if err != nil {
+		return *new(V), err
+	}
+	e.kept, e.madeAt = made, now
+	c.resize(e, made.Bytes)
+	return made.Value, nil
+}
+
+// entryOf returns the entry of a key, and creates it if necessary.
+func (c *Cache[K, V]) entryOf(key K) *entry[K, V] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	element := c.entries[key]
+	if element == nil {
+		element = c.byUse.PushFront(&entry[K, V]{key: key})
+		c.entries[key] = element
+		c.shrink()
+	}
+	c.byUse.MoveToFront(element)
+	return element.Value.(*entry[K, V])
+}
+
+// resize sets the size of an entry, unless the entry has been dropped in the meantime.
+func (c *Cache[K, V]) resize(e *entry[K, V], bytes int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element := c.entries[e.key]; element != nil && element.Value == e {
+		c.bytes += bytes - e.bytes
+		e.bytes = bytes
+		c.shrink()
+	}
+}
+
+// shrink drops entries until the cache is within its limits.
+func (c *Cache[K, V]) shrink() {
+	for len(c.entries) > c.entriesMax || c.bytes > c.bytesMax {
+		c.remove(c.byUse.Back())
+	}
+}
+
+func (c *Cache[K, V]) remove(element *list.Element) {
+	e := element.Value.(*entry[K, V])
+	c.byUse.Remove(element)
+	delete(c.entries, e.key)
+	c.bytes -= e.bytes
 }
