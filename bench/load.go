@@ -40,7 +40,6 @@ var (
 // results counts the requests that were due or sent in the measured time. Their responses may arrive later.
 type results struct {
 	Intended  int // all counted requests, including those that were never sent
-	Sent      int
 	Responses int
 	Lost      int                     // requests without a response; with a Rate also requests that were never sent
 	Statuses  map[int]int             // number of responses by HTTP status
@@ -280,7 +279,6 @@ func (g *generator) next(c *client) (due time.Duration, more bool) {
 	g.inFlight++
 	if c.counted = due >= g.measureStart; c.counted {
 		g.Intended += g.Pipeline
-		g.Sent += g.Pipeline
 	}
 	c.request = c.request[:0]
 	for range g.Pipeline {

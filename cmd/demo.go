@@ -171,9 +171,9 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	start := p.Clock()
 	today := engine.DateOf(start)
 	newestDay := engine.DateOf(start.Add(-simulated.HistoryHour * time.Hour)) // a day that is over, so that sources with injected faults have rates too
-	accepted, err := publish(n, o.market.History(max(lastDay, today.AddDays(-demoDays))+1, newestDay))
+	receipt, err := n.System().Observe(o.market.History(max(lastDay, today.AddDays(-demoDays))+1, newestDay))
 	if err != nil {
-		return err
+		return fmt.Errorf("publish made-up rates: %w", err)
 	}
 	o.market.Step(start)
 	n.Collect()
@@ -181,10 +181,10 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 		return err
 	}
 	for _, health := range n.SourceHealth() {
-		accepted += health.Accepted
+		receipt.Accepted += health.Accepted
 	}
 	terminal.Fprintf(p.Stdout, "%s rates and %d days of history from %s made-up observations, in %s; a new publication every %s\n\n",
-		terminal.Thousands(n.Rates()), demoDays, terminal.Thousands(accepted), p.Clock().Sub(start).Round(time.Millisecond), o.step)
+		terminal.Thousands(n.Rates()), demoDays, terminal.Thousands(receipt.Accepted), p.Clock().Sub(start).Round(time.Millisecond), o.step)
 	if err := printBestRates(p.Stdout, n); err != nil {
 		return err
 	}
@@ -192,8 +192,8 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	return p.advanceMarket(ctx, n, o, log)
 }
 
-// awaitFirstFetch waits until every source has been fetched, up to a few seconds: a source with an injected fault may
-// never respond.
+// awaitFirstFetch waits until every source has been fetched, in this process or before, up to a few seconds: a source
+// with an injected fault may never respond.
 func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, error) {
 	ticker := time.NewTicker(demoPollInterval)
 	defer ticker.Stop()
@@ -201,18 +201,11 @@ func (p *commands) awaitFirstFetch(ctx context.Context, n *node.Node) (bool, err
 		if ok, err := await(ctx, n, ticker.C); !ok {
 			return false, err
 		}
-		if allFetched(n.SourceHealth()) {
+		if !slices.ContainsFunc(n.SourceHealth(), func(h collectors.Health) bool { return h.State == collectors.Never && h.LastSlot.IsZero() }) {
 			break
 		}
 	}
 	return true, nil
-}
-
-// allFetched reports whether every source has been fetched, in this process or before.
-func allFetched(sources []collectors.Health) bool {
-	return !slices.ContainsFunc(sources, func(h collectors.Health) bool {
-		return h.State == collectors.Never && h.LastSlot.IsZero()
-	})
 }
 
 // advanceMarket changes the simulated rates every o.step, until ctx ends. The node fetches them at its next scheduled
@@ -227,14 +220,6 @@ func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptio
 		o.market.Step(p.Clock())
 		log.Info("the market has moved")
 	}
-}
-
-func publish(n *node.Node, refreshes []engine.Refresh) (int, error) {
-	receipt, err := n.System().Observe(refreshes)
-	if err != nil {
-		return 0, fmt.Errorf("publish made-up rates: %w", err)
-	}
-	return receipt.Accepted, nil
 }
 
 // lastDemoDay returns the newest day of history in the data directory, or zero if there is none. It returns an error if

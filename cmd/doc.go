@@ -17,7 +17,7 @@
 //
 //	command   the description of a command; settings: flags that a variable or a file can set too
 //	datadir   a data directory, and the node that runs on it
-//	input     an input file           process  the environment of a command
+//	process   the environment of a command, and its input file
 //	terminal  output and logs         exit     exit codes
 //
 // Only Run uses the real clock, random numbers, environment and standard streams. Tests run every command with their

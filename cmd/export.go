@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -16,15 +15,8 @@ import (
 	"github.com/tasard/tasard/collectors"
 )
 
-// exportOptions are the flags of tasard export. The command exports observations: a source's prices for one currency of
-// one institution at one time.
-type exportOptions struct {
-	*command.Serve
-	format string
-}
-
 func (p *commands) newExport() *cobra.Command {
-	o := exportOptions{Serve: command.ForData(), format: string(collectors.CSV)}
+	o, format := command.ForData(), collectors.CSV
 	return command.Spec{
 		Use:   "export --data DIR",
 		Short: "Export a data directory as a file of observations",
@@ -36,16 +28,16 @@ It contains no quarantined values. A complete copy is tasard backup, which works
 		Example: `  tasard export --data ./data > rates.csv
   tasard export --data ./data --format ndjson | gzip > rates.ndjson.gz`,
 		Settings: func(flags *pflag.FlagSet) {
-			command.Add(flags, o.Serve, "data", "catalogue", "sources", "log-format", "log-level")
+			command.Add(flags, o, "data", "catalogue", "sources", "log-format", "log-level")
 		},
 		Flags: func(flags *pflag.FlagSet) {
-			flags.Var(command.Enum(&o.format, "csv", "ndjson"), "format", "format of the output")
+			flags.Var(command.Enum(&format, collectors.CSV, collectors.NDJSON), "format", "format of the output")
 		},
-		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, &o) },
+		Run: func(ctx context.Context, _ []string) error { return p.export(ctx, o, format) },
 	}.Command(p.Process)
 }
 
-func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
+func (p *commands) export(ctx context.Context, o *command.Serve, format collectors.Format) (err error) {
 	dir, err := os.MkdirTemp("", "tasard-export-")
 	if err != nil {
 		return outputError(err)
@@ -60,20 +52,16 @@ func (p *commands) export(ctx context.Context, o *exportOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return outputError(writeObservations(p.Stdout, collectors.Format(o.format), collectors.Export(states)))
-}
-
-func writeObservations(out io.Writer, format collectors.Format, observations []collectors.Observation) error {
-	writer, err := collectors.NewWriter(out, format)
-	if err != nil {
-		return err
-	}
-	for _, observation := range observations {
-		if err := writer.Write(observation); err != nil {
-			return err
+	writer, err := collectors.NewWriter(p.Stdout, format)
+	for _, observation := range collectors.Export(states) {
+		if err == nil {
+			err = writer.Write(observation)
 		}
 	}
-	return writer.Flush()
+	if err == nil {
+		err = writer.Flush()
+	}
+	return outputError(err)
 }
 
 func outputError(err error) error {

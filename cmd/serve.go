@@ -20,7 +20,6 @@ import (
 	"github.com/tasard/tasard/cmd/intake"
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
@@ -64,9 +63,9 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	defer signal.Stop(hangups)
 	signal.Ignore(syscall.SIGPIPE) // otherwise the node would end when the reader of its log has ended
 	log := p.NodeLogger(o.Log)
-	var file *input.File
+	var file *process.Input
 	if o.ImportFile != "" {
-		file, err = input.Open(o.ImportFile, p.Stdin)
+		file, err = p.OpenInput(o.ImportFile)
 		if exists, _ := wal.Exists(o.Config.Dir); err != nil && !exists { // opening the node reports errors of the directory
 			return err
 		}
@@ -131,7 +130,7 @@ func logStart(log *slog.Logger, c *node.Config, url string) {
 // serveLoop has the parameters of runNode.
 type serveLoop struct {
 	collects bool             // the node fetches rates from sources
-	file     *input.File      // file to import; nil if there is none
+	file     *process.Input   // file to import; nil if there is none
 	reload   <-chan os.Signal // receives SIGHUP
 	notifier *notifier
 	log      *slog.Logger
@@ -198,7 +197,7 @@ func reload(n *node.Node, log *slog.Logger) {
 
 // importWhileServing imports a file. It returns when the import has ended or the node stops. The import may block
 // forever on a named pipe without a writer.
-func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *input.File, log *slog.Logger) error {
+func (p *commands) importWhileServing(ctx context.Context, n *node.Node, file *process.Input, log *slog.Logger) error {
 	importCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
@@ -101,16 +101,9 @@ func (c *lineCounts) add(other *lineCounts) {
 	c.unit = other.unit
 }
 
-func (c *lineCounts) perSecond() int {
-	if c.elapsed <= 0 {
-		return 0
-	}
-	return int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
-}
-
 // importFile imports a whole file. If ctx ends before the final batch, the earlier batches are imported; another import
 // of the file imports the rest.
-func (f *fileImport) importFile(ctx context.Context, file *input.File) error {
+func (f *fileImport) importFile(ctx context.Context, file *process.Input) error {
 	start := f.clock()
 	readCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,7 +142,7 @@ func interrupted(name string, lines int) error {
 func openFailure(err error) error {
 	var line collectors.LineError
 	var unreadable *exit.Error
-	if errors.As(err, &unreadable) { // an error of input.Open, which names the file
+	if errors.As(err, &unreadable) { // an error of Process.OpenInput, which names the file
 		return unreadable
 	}
 	if errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) ||

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
+	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -65,8 +65,8 @@ func tickingClock() func() time.Time {
 	}
 }
 
-func inputOf(text string) *input.File {
-	return &input.File{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv"}
+func inputOf(text string) *process.Input {
+	return &process.Input{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv"}
 }
 
 // TestIntake_NothingIsLost wants every line of any file to be counted once, across hand-overs.
@@ -109,7 +109,7 @@ func TestIntake_StopsWhenTheSystemDoes(t *testing.T) {
 func TestIntake_BrokenStream(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader(header+observation(1, "59", "60")+observation(2, "59", "60")), failing{})
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
-	err := in.importFile(t.Context(), &input.File{ReadCloser: io.NopCloser(broken), Name: "o.csv"})
+	err := in.importFile(t.Context(), &process.Input{ReadCloser: io.NopCloser(broken), Name: "o.csv"})
 	if exit.Code(err) != exit.IOError || in.counts.accepted != 1 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}
@@ -140,7 +140,7 @@ func TestInput_InterruptedStreamKeepsWhatCame(t *testing.T) {
 	stdin := &cancellingReader{texts, cancel, make(chan struct{})}
 	defer close(stdin.wait)
 	in := &fileImport{sink: &fakeSink{}, clock: tickingClock(), report: &record().report}
-	err := in.importFile(ctx, &input.File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true})
+	err := in.importFile(ctx, &process.Input{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true})
 	if exit.Code(err) != exit.Interrupted || in.counts.accepted == 0 {
 		t.Errorf("%v, exit code %d, %d accepted", err, exit.Code(err), in.counts.accepted)
 	}

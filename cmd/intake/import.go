@@ -15,7 +15,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/cmd/sources"
@@ -93,14 +92,14 @@ func requireFiles(_ *cobra.Command, args []string) error {
 
 // importFiles imports observation files, one after the other. It opens all of them before the first import.
 func importFiles(ctx context.Context, p *process.Process, o importOptions, names []string) (err error) {
-	var files []*input.File
+	var files []*process.Input
 	defer func() {
 		for _, file := range files {
 			err = errors.Join(err, file.Close())
 		}
 	}()
 	for _, name := range names {
-		file, err := input.Open(name, p.Stdin)
+		file, err := p.OpenInput(name)
 		if err != nil {
 			return err
 		}
@@ -169,7 +168,7 @@ func importEach(p *process.Process, target *importTarget, report *report, count 
 // Import imports a file into a running node and logs rejected lines. It stops without an error if ctx ends or the disk
 // is full. A file that cannot be read, or is not an observation file, is an error only if the node has no data;
 // otherwise Import logs the problem.
-func Import(ctx context.Context, p *process.Process, n *node.Node, file *input.File, log *slog.Logger) error {
+func Import(ctx context.Context, p *process.Process, n *node.Node, file *process.Input, log *slog.Logger) error {
 	fi := &fileImport{sink: n.System(), clock: p.Clock, sources: n.Catalogue(), report: &report{
 		warn:     func(text string) { log.Warn(text) },
 		rejected: func(l rejectedLine) { log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line) },
@@ -207,7 +206,10 @@ type report struct {
 }
 
 func (c *lineCounts) String() string {
-	repeats := ""
+	repeats, perSecond := "", 0
+	if c.elapsed > 0 {
+		perSecond = int(int64(c.lines) * int64(time.Second) / int64(c.elapsed))
+	}
 	if c.accepted > c.changed {
 		repeats = fmt.Sprintf("; %s of the accepted repeat a known value", terminal.Thousands(c.accepted-c.changed))
 	}
@@ -215,7 +217,7 @@ func (c *lineCounts) String() string {
 		repeats += "; " + terminal.Plural(c.notices, "published rate") + " withdrawn or confirmed by others, as the warnings say"
 	}
 	return fmt.Sprintf("%s in %s, %s a second: %s accepted (%s new), %s quarantined, %s refused, %s malformed%s",
-		terminal.Plural(c.lines, cmp.Or(c.unit, "line")), c.elapsed.Round(time.Millisecond), terminal.Thousands(c.perSecond()),
+		terminal.Plural(c.lines, cmp.Or(c.unit, "line")), c.elapsed.Round(time.Millisecond), terminal.Thousands(perSecond),
 		terminal.Thousands(c.accepted), terminal.Thousands(c.changed), terminal.Thousands(c.quarantined), terminal.Thousands(c.refused), terminal.Thousands(c.malformed), repeats)
 }
 

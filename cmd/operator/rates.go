@@ -99,15 +99,8 @@ published again; without one the rate is gone. A collected source publishes its 
 // addQuote declares the flags --channel and --kind. Together with institution and currency, they identify a rate.
 func addQuote(flags *pflag.FlagSet, q *admin.Quote) {
 	q.Channel, q.Kind = engine.Unspecified, engine.Commercial
-	var channels, kinds []string
-	for _, channel := range engine.Channels() {
-		channels = append(channels, string(channel))
-	}
-	for _, kind := range engine.Kinds() {
-		kinds = append(kinds, string(kind))
-	}
-	flags.Var(command.Enum(&q.Channel, channels...), "channel", "channel of the rate")
-	flags.Var(command.Enum(&q.Kind, kinds...), "kind", "kind of the rate")
+	flags.Var(command.Enum(&q.Channel, engine.Channels()...), "channel", "channel of the rate")
+	flags.Var(command.Enum(&q.Kind, engine.Kinds()...), "kind", "kind of the rate")
 }
 
 func (r *invocation) quarantine() *cobra.Command {

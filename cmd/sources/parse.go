@@ -13,7 +13,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
@@ -82,7 +81,7 @@ func parseDocument(ctx context.Context, p *process.Process, o *options, id, file
 
 // ReadDocument reads a file as a source's document, such as a page. It refuses files above documentBytesMax.
 func ReadDocument(ctx context.Context, p *process.Process, name string) (document *source.Document, err error) {
-	file, err := input.Open(name, p.Stdin)
+	file, err := p.OpenInput(name)
 	if err != nil {
 		return nil, err
 	}

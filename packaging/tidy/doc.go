@@ -1,7 +1,7 @@
 // Package tidy tests the files of the whole repository against its rules. It has no other code.
 //
 //	layout_test.go   a table of packages with their imports and sizes
-//	tidy_test.go     goroutines, floating-point numbers near money, texts that no file may contain
+//	tidy_test.go     goroutines, floating-point numbers near money, texts that no file may contain; the files
 //	words_test.go    plain words in names, comments, documents, help and messages
 //	readme_test.go   documents agree with the code
 //

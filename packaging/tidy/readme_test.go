@@ -27,7 +27,14 @@ func decisionsOf() []string {
 // TestReadme_Register wants a row for each decision, with a test that exists: the one named there, or one with its id.
 func TestReadme_Register(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^- \\*\\*([SPTQELKIX]\\d+)\\*\\* .+?(?: `(Test\\w+)`)?$").FindAllStringSubmatch(readText(t, "docs/decisions.md"), -1)
-	tests := testNames(readSources(t))
+	tests := map[string]bool{}
+	for _, s := range readSources(t) {
+		for _, declaration := range s.file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok && s.isTest() {
+				tests[function.Name.Name] = true
+			}
+		}
+	}
 	var ids []string
 	for _, row := range rows {
 		id, named := row[1], row[2]
@@ -97,17 +104,4 @@ func headings(text string) (anchors []string) {
 		anchors = append(anchors, strings.ReplaceAll(word, " ", "-"))
 	}
 	return anchors
-}
-
-// testNames are the names of all tests of the repository.
-func testNames(sources []source) map[string]bool {
-	names := map[string]bool{}
-	for _, s := range sources {
-		for _, declaration := range s.file.Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok && s.isTest() {
-				names[function.Name.Name] = true
-			}
-		}
-	}
-	return names
 }

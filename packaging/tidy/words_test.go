@@ -86,13 +86,7 @@ type passage struct {
 
 // TestWords holds every comment, document, help text and message against the rules above.
 func TestWords(t *testing.T) {
-	for _, problem := range wordProblems(t) {
-		t.Error(problem)
-	}
-}
-
-// wordProblems are those of the whole repository.
-func wordProblems(t *testing.T) (problems []string) {
+	var problems []string
 	for _, s := range readSources(t) {
 		problems = append(problems, passageProblems(s.path, goPassages(s))...)
 	}
@@ -106,7 +100,9 @@ func wordProblems(t *testing.T) (problems []string) {
 			problems = append(problems, passageProblems(name, textPassages(name, text))...)
 		}
 	}
-	return problems
+	for _, problem := range problems {
+		t.Error(problem)
+	}
 }
 
 // passageProblems holds the passages of a file against the rules of their kind.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/cmd/internal/exit"
-	"github.com/tasard/tasard/cmd/internal/input"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
@@ -137,7 +136,7 @@ func rows(o *Serve) []row {
 		{"Collecting", "no-collect", onOff(&o.NoCollect, boolKind), "do not collect from the sources"},
 
 		{"Mail", "mail-from", emailValue(&m.From), "sender of login codes"},
-		{"Mail", "smtp-tls", Enum(&m.TLS, string(mail.Off), string(mail.StartTLS), string(mail.Implicit)), "protection of the connection to the mail server"},
+		{"Mail", "smtp-tls", Enum(&m.TLS, mail.Off, mail.StartTLS, mail.Implicit), "protection of the connection to the mail server"},
 		{"Mail", "smtp-user", Line(&m.User, "NAME", smtpUserMax), "user name at the mail server"},
 		{"Mail", "smtp-password-file", Path(&m.PasswordFile, "FILE"), "a `FILE` with the password, readable only by owner and group"},
 
@@ -191,7 +190,7 @@ func checkImport(p *process.Process, name string) error {
 	if name == "" {
 		return nil
 	}
-	file, err := input.Open(name, p.Stdin)
+	file, err := p.OpenInput(name)
 	if err != nil || file.Blocking {
 		return err
 	}

@@ -96,12 +96,16 @@ func Path(target *string, kind string) pflag.Value {
 }
 
 // Enum is one of several words.
-func Enum[T ~string](target *T, words ...string) pflag.Value {
-	return textValue(target, strings.Join(words, "|"), func(text string) error {
-		if slices.Contains(words, text) {
+func Enum[T ~string](target *T, words ...T) pflag.Value {
+	var texts []string
+	for _, word := range words {
+		texts = append(texts, string(word))
+	}
+	return textValue(target, strings.Join(texts, "|"), func(text string) error {
+		if slices.Contains(texts, text) {
 			return nil
 		}
-		return fmt.Errorf("%q: want one of %s", text, strings.Join(words, ", "))
+		return fmt.Errorf("%q: want one of %s", text, strings.Join(texts, ", "))
 	})
 }
 

@@ -1,4 +1,4 @@
-package input
+package process
 
 import (
 	"context"
@@ -11,26 +11,26 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
-// File is an open input file.
-type File struct {
+// Input is an open input file.
+type Input struct {
 	io.ReadCloser        // nil for a named pipe, which is opened by the first read
 	Name          string // name of the file, for messages
 	Blocking      bool   // reads may block forever: a named pipe or standard input
 }
 
 // Close closes the file.
-func (f *File) Close() error {
+func (f *Input) Close() error {
 	if f.ReadCloser == nil {
 		return nil
 	}
 	return f.ReadCloser.Close()
 }
 
-// Open opens an input file; "-" is standard input. Open does not block: for a named pipe, only the first read opens
+// OpenInput opens an input file; "-" is standard input. It does not block: for a named pipe, only the first read opens
 // it. Devices are refused, because some have no end.
-func Open(name string, stdin io.Reader) (*File, error) {
+func (p *Process) OpenInput(name string) (*Input, error) {
 	if name == "-" || name == "/dev/stdin" {
-		return &File{ReadCloser: io.NopCloser(stdin), Name: "stdin", Blocking: true}, nil
+		return &Input{ReadCloser: io.NopCloser(p.Stdin), Name: "stdin", Blocking: true}, nil
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	switch {
 	case err != nil:
 	case info.Mode().Type() == fs.ModeNamedPipe:
-		return &File{Name: name, Blocking: true}, nil
+		return &Input{Name: name, Blocking: true}, nil
 	case info.IsDir():
 		err = fmt.Errorf("%s is a directory; want a file", name)
 	case !info.Mode().IsRegular():
@@ -52,7 +52,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 	if err != nil {
 		return nil, exit.Errorf(exit.NoInput, "read observations: %w", err)
 	}
-	return &File{ReadCloser: file, Name: name}, nil
+	return &Input{ReadCloser: file, Name: name}, nil
 }
 
 // Reader returns a Reader for the contents of the file.
@@ -60,7 +60,7 @@ func Open(name string, stdin io.Reader) (*File, error) {
 // If the file is Blocking, a goroutine opens and reads it, and reads of the returned Reader fail when ctx ends. The
 // caller must end ctx after its final read. A goroutine that is blocked then cannot be stopped; it may run until the
 // process exits.
-func (f *File) Reader(ctx context.Context) io.Reader {
+func (f *Input) Reader(ctx context.Context) io.Reader {
 	if !f.Blocking {
 		return f
 	}
@@ -70,7 +70,7 @@ func (f *File) Reader(ctx context.Context) io.Reader {
 	return reader
 }
 
-func (f *File) copyTo(out io.Writer) error {
+func (f *Input) copyTo(out io.Writer) error {
 	var in io.Reader = f.ReadCloser
 	if f.ReadCloser == nil {
 		pipe, err := os.Open(f.Name)
