@@ -77,13 +77,10 @@ func TestI1_RealFile(t *testing.T) {
 			t.Fatalf("observation %d is said to be in line %d", i, row.Line)
 		}
 	}
-	first := Observation{
-		Observation: engine.Observation{
-			InstitutionID: "bcrd", Currency: "USD", Channel: engine.Unspecified, Kind: engine.Reference,
-			Buy: "50.2115", Sell: "50.2887", EffectiveDate: engine.DateOf(instant("2019-01-02T21:30:00Z")),
-		},
-		SourceID: "bcrd-reference", ObservedAt: instant("2019-01-02T21:30:00Z"), Line: 2,
-	}
+	first := Observation{SourceID: "bcrd-reference", ObservedAt: instant("2019-01-02T21:30:00Z"), Line: 2, Observation: engine.Observation{
+		InstitutionID: "bcrd", Currency: "USD", Channel: engine.Unspecified, Kind: engine.Reference,
+		Buy: "50.2115", Sell: "50.2887", EffectiveDate: dateOf("2019-01-02"),
+	}}
 	if all.rows[0] != first {
 		t.Errorf("first observation is %+v, want %+v", all.rows[0], first)
 	}
@@ -132,13 +129,9 @@ func TestReaderGroups(t *testing.T) {
 func TestReaderTolerates(t *testing.T) {
 	csvLine := "2025-01-02T12:00:00Z,popular,USD,,,58,60,a,,"
 	jsonLine := `{"observedAt":"2025-01-02T12:00:00Z","institutionId":"popular","currency":"USD","buy":"58","sell":"60","sourceId":"a"}`
-	want := Observation{
-		Observation: engine.Observation{
-			InstitutionID: "popular", Currency: "USD", Buy: "58", Sell: "60",
-			Channel: engine.Unspecified, Kind: engine.Commercial,
-		},
-		SourceID: "a", ObservedAt: instant("2025-01-02T12:00:00Z"),
-	}
+	want := Observation{SourceID: "a", ObservedAt: instant("2025-01-02T12:00:00Z"), Observation: engine.Observation{
+		InstitutionID: "popular", Currency: "USD", Buy: "58", Sell: "60", Channel: engine.Unspecified, Kind: engine.Commercial,
+	}}
 	tests := []struct {
 		name, file, text string
 		line             int
@@ -359,19 +352,13 @@ func checkMalformed(t *testing.T, all contents, line, place, want string) {
 
 func TestWriter(t *testing.T) {
 	rows := []Observation{
-		{
-			SourceID: "a,b", ObservedAt: instant("2025-01-02T12:00:00.5Z"), Line: 7,
-			Observation: engine.Observation{
-				InstitutionID: "bdi", Currency: "USD", Buy: `5"8`, EffectiveDate: engine.DateOf(instant("2025-01-02T12:00:00Z")),
-				PublishedAt: instant("2025-01-02T11:59:00Z").In(engine.Location()), ExpiresAt: instant("2025-01-03T12:00:00Z"),
-			},
-		},
-		{
-			SourceID: "a", ObservedAt: instant("2025-01-02T12:00:00Z"),
-			Observation: engine.Observation{
-				InstitutionID: "bcrd", Currency: "EUR", Channel: engine.Branch, Kind: engine.Reference, Sell: "70",
-			},
-		},
+		{SourceID: "a,b", ObservedAt: instant("2025-01-02T12:00:00.5Z"), Line: 7, Observation: engine.Observation{
+			InstitutionID: "bdi", Currency: "USD", Buy: `5"8`, EffectiveDate: dateOf("2025-01-02"),
+			PublishedAt: instant("2025-01-02T11:59:00Z").In(engine.Location()), ExpiresAt: instant("2025-01-03T12:00:00Z"),
+		}},
+		{SourceID: "a", ObservedAt: instant("2025-01-02T12:00:00Z"), Observation: engine.Observation{
+			InstitutionID: "bcrd", Currency: "EUR", Channel: engine.Branch, Kind: engine.Reference, Sell: "70",
+		}},
 	}
 	want := map[Format]string{
 		CSV: header + `2025-01-02T12:00:00.5Z,bdi,USD,unspecified,commercial,"5""8",,"a,b",2025-01-02,2025-01-02T11:59:00Z` + "\n" +

@@ -49,9 +49,8 @@
 //
 // # Where to start reading
 //
-//	pages.go                         Config and routes
+//	pages.go                         Config and routes; cards, pictures and links for other sites
 //	frame.go                         how a request becomes a page
 //	home.go, history.go              pages with rates
-//	share.go                         cards, pictures and links for other sites
 //	testdata/golden                  every page; go test -run Golden -update rewrites them
 package pages

@@ -166,22 +166,10 @@ func TestLimiter_BurstThenAsTimeGoes(t *testing.T) {
 	l := newLimiter(PerMinuteDefault)
 	now := Noon()
 	me := netip.MustParseAddr("192.0.2.1")
-	for i := range limitBurst {
-		if _, ok := l.admit(me, now); !ok {
-			t.Fatalf("request %d is refused", i+1)
-		}
-	}
-	wait, ok := l.admit(me, now)
-	if ok || wait != time.Minute/PerMinuteDefault {
-		t.Errorf("beyond the burst: admitted %v, wait %v", ok, wait)
-	}
-	if _, ok := l.admit(me, now.Add(wait)); !ok {
-		t.Error("the wait was not enough")
-	}
 	admitted := 0
 	for second := range 600 { // 20 requests a second for ten minutes
 		for range 20 {
-			if _, ok := l.admit(me, now.Add(time.Hour+time.Duration(second)*time.Second)); ok {
+			if _, ok := l.admit(me, now.Add(time.Duration(second)*time.Second)); ok {
 				admitted++
 			}
 		}
