@@ -175,9 +175,7 @@ func (w *world) step(t *rapid.T) {
 	default:
 		w.ask(t, r)
 	}
-	if err := w.inspect(r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.inspect(r))
 }
 
 // fail has the disk refuse everything for a while, and then take it again; or fail once, which stops the node.
@@ -225,9 +223,7 @@ func (w *world) ask(t *rapid.T, r *reference) {
 	refund := rapid.IntRange(0, 9).Draw(t, "refund") == 0
 	for range rapid.IntRange(1, 8).Draw(t, "requests") {
 		grant, err := w.Admit(account.Caller{Key: key.digest, HasKey: true})
-		if err := w.judge(r, key, grant, err); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.judge(r, key, grant, err))
 		if refund && grant.Admitted && grant.Account != 0 {
 			w.Refund(grant)
 			r.days[grant.At.Day]--
@@ -370,17 +366,13 @@ func replayed(t panicStops, c Config, journal commitlog.Journal) *accounts.Repla
 	t.Helper()
 	c.Journal = journal
 	c, err := c.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &System{config: c, log: &commitlog.Log{Config: commitlog.Config{Journal: journal}}}
 	if s.accounts, err = accounts.New(s.accountsConfig()); err != nil {
 		t.Fatal(err)
 	}
 	r := newReplayer(s)
-	if err := r.run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.run())
 	return r.accounts
 }
 
@@ -461,9 +453,7 @@ func TestQ6_EachChangeIsDurable(t *testing.T) {
 			want := func(what string, want bool) {
 				t.Helper()
 				record, usage, err := n.ShowAccount(1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if change.done(n, m, record, usage) != want {
 					t.Errorf("%s: it has taken effect: %v", what, !want)
 				}
@@ -482,9 +472,7 @@ func TestQ6_EachChangeIsDurable(t *testing.T) {
 			want("after the write has failed", false)
 			n.pass(2 * account.MinuteSpan) // an address gets one code a minute
 			m.token = login(t, n.System, n.mail, m.email, client(2))
-			if err := change.make(n, m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change.make(n, m))
 			want("acknowledged", true)
 			n.crash()
 			want("after a crash", true)
@@ -493,9 +481,7 @@ func TestQ6_EachChangeIsDurable(t *testing.T) {
 			n := startNode(t, Config{})
 			m := n.join(1, 1)
 			n.journal.setLazy(true)
-			if err := change.make(n, m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, change.make(n, m))
 			n.crash()
 			if record, usage, err := n.ShowAccount(1); err != nil || change.done(n, m, record, usage) {
 				t.Errorf("a journal that acknowledges before it keeps is not caught: %v", err)

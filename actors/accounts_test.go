@@ -22,12 +22,8 @@ func key(digest account.Digest) account.Caller {
 // callers are one of each kind, with the code that refuses them once keys are required.
 func callers(t *testing.T, n *node) map[engine.Code]account.Caller {
 	good, revoked, suspended := n.join(1, 1), n.join(2, 1), n.join(3, 1)
-	if err := n.RevokeKey(revoked.token, revoked.ids[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.SuspendAccount(3, "abuse", "luis"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RevokeKey(revoked.token, revoked.ids[0]))
+	must(t, n.SuspendAccount(3, "abuse", "luis"))
 	return map[engine.Code]account.Caller{
 		"":                          key(good.keys[0]),
 		engine.CodeMissingKey:       {Address: client(1)},
@@ -68,9 +64,7 @@ func TestK6_BadKeysAreAnonymousUntilKeysAreRequired(t *testing.T) {
 			t.Errorf("%q: %+v, %v", code, grant, err)
 		}
 	}
-	if err := n.RestoreAccount(3, "luis"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RestoreAccount(3, "luis"))
 	if grant := n.admit(all[engine.CodeAccountSuspended].Key); grant.Account != 3 {
 		t.Errorf("after the suspension: %+v", grant)
 	}
@@ -167,9 +161,7 @@ func TestOperatorChangesAccounts(t *testing.T) {
 	if list[0] != want || list[1].Email != b.email.ID() {
 		t.Errorf("%+v\nwant %+v", list[0], want)
 	}
-	if err := n.SetAccountQuota(1, account.Quota{Day: 5, Minute: 4}, "luis"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.SetAccountQuota(1, account.Quota{Day: 5, Minute: 4}, "luis"))
 	if got := n.admitted(a.keys[1], 3); got != 1 {
 		t.Errorf("%d admitted, one was left of 4 a minute", got)
 	}
@@ -211,9 +203,7 @@ func (n *node) hold() (release func(), reached chan struct{}) {
 func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	n := startNode(t, Config{})
 	email := mustEmail(t, "ana@example.com")
-	if err := n.RequestCode(email, requester(1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RequestCode(email, requester(1)))
 	release, reached := n.hold()
 	var answered atomic.Bool
 	refused := make(chan error, 1)

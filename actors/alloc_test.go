@@ -20,9 +20,7 @@ func startCost(t *testing.T, journal *memoryJournal) (pieces, bytes uint64) {
 	runtime.ReadMemStats(&before)
 	s := start(t, Config{Journal: journal, SnapshotRecords: 1 << 40, Clock: func() time.Time { return noon }})
 	runtime.ReadMemStats(&after)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
 }
 

@@ -20,18 +20,14 @@ func backupOf(t *testing.T, s *System) ([]byte, BackupContents) {
 	t.Helper()
 	var file bytes.Buffer
 	written, err := s.Backup(&file, "v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, err := wal.OpenBackup(bytes.NewReader(file.Bytes()), "b")
 	if err != nil || r.Info != written {
 		t.Fatal(r, written, err)
 	}
 	defer r.Close()
 	contents, err := CountBackup(r.Info.Sequence, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return file.Bytes(), contents
 }
 
@@ -39,9 +35,7 @@ func backupOf(t *testing.T, s *System) ([]byte, BackupContents) {
 func restored(t *testing.T, s *System, backup []byte) *System {
 	t.Helper()
 	r, err := wal.OpenBackup(bytes.NewReader(backup), "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	dir := filepath.Join(t.TempDir(), "fresh")
 	if err := wal.Create(dir, wal.Options{Clock: s.config.Clock}, r.Info.Sequence, func(w io.Writer) error { _, err := io.Copy(w, r); return err }); err != nil {
@@ -68,9 +62,7 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 			going <- failed
 		}()
 		backup, holds := backupOf(t, s)
-		if err := <-going; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-going)
 		again := restored(t, s, backup)
 		got := states(t, again)
 		isDollar := func(s engine.SavedCurrency) bool { return s.Currency == "USD" }
@@ -88,9 +80,7 @@ func TestBackup_IsTheStateOfItsMoment(t *testing.T) {
 		if holds.Rates != quotes || holds.HistoryRows != days || holds.Rates == 0 {
 			t.Errorf("round %d: the survey counts %+v, there are %d rates and %d days", round, holds, quotes, days)
 		}
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, again.Close())
 	}
 }
 
@@ -116,9 +106,7 @@ func TestBackup_Accounts(t *testing.T) {
 
 func TestBackup_Refused(t *testing.T) {
 	s := start(t, Config{Journal: &memoryJournal{}})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if _, err := s.Backup(io.Discard, ""); !isCode(err, engine.CodeDataUnavailable) {
 		t.Errorf("of a closed system: %v", err)
 	}

@@ -189,9 +189,7 @@ func open(t testing.TB, c Config) *System {
 		c.Catalogue = testCatalogue()
 	}
 	s, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -209,18 +207,14 @@ type panicStops interface {
 func states(t panicStops, s *System) []engine.SavedCurrency {
 	t.Helper()
 	all, err := s.States()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
 func observe(t panicStops, s *System, refreshes ...engine.Refresh) engine.Receipt {
 	t.Helper()
 	receipt, err := s.Observe(refreshes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return receipt
 }
 
@@ -236,9 +230,7 @@ func saying(source string, at time.Time, currency, buy, sell string, institution
 func best(t panicStops, s *System) string {
 	t.Helper()
 	page, err := s.Ranking(usdRanking())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(page.Items) == 0 {
 		return ""
 	}

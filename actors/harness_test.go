@@ -24,6 +24,13 @@ func cases(sample, whole int) int {
 	return sample
 }
 
+func must(t panicStops, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 type fakeMailer struct {
 	mu     sync.Mutex
 	mails  map[account.Email]account.LoginMail
@@ -152,9 +159,7 @@ func (n *node) boot(journal *memoryJournal) {
 		journal.before = n.keep
 	}
 	s, err := Open(n.config)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	n.System = s
 	awaitReady(n.t, s)
 }
@@ -170,9 +175,7 @@ func awaitReady(t panicStops, s *System) {
 
 func (n *node) stop() {
 	n.t.Helper()
-	if err := n.Close(); err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, n.Close())
 }
 
 func (n *node) restart() {
@@ -205,9 +208,7 @@ func (n *node) pass(d time.Duration) {
 func mustEmail(t panicStops, text string) account.Email {
 	t.Helper()
 	email, err := account.ParseEmail(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return email
 }
 
@@ -275,9 +276,7 @@ func (n *node) admitted(key account.Digest, requests int) int {
 func (n *node) spent(token account.Digest) int {
 	n.t.Helper()
 	verdict, err := n.Usage(token)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	return verdict.Day.Limit - verdict.Day.Remaining
 }
 
@@ -285,8 +284,6 @@ func (n *node) spent(token account.Digest) int {
 func countAccounts(t panicStops, s *System) int {
 	t.Helper()
 	list, err := s.ListAccounts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(list)
 }

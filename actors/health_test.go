@@ -305,9 +305,7 @@ func TestStats_Currencies(t *testing.T) {
 		}
 	}
 	check(s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	if got := s.Stats(); got.Serving || len(got.Currencies) > 0 || got.HasLog {
 		t.Errorf("stopped, and without a log: %+v", got)
 	}

@@ -298,9 +298,7 @@ func TestK5_S7_ThirdKeyUnderParallelCreations(t *testing.T) {
 	if made.Load() != 2 || refused.Load() != 48 || err != nil || len(keys) != 2 {
 		t.Errorf("%d made, %d refused; %d keys, %v", made.Load(), refused.Load(), len(keys), err)
 	}
-	if err := n.RevokeKey(m.token, keys[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RevokeKey(m.token, keys[0].ID))
 	if _, _, err := n.CreateKey(m.token, "third"); err != nil {
 		t.Errorf("after a revocation: %v", err)
 	}

@@ -140,9 +140,7 @@ func (n *node) grants(t *testing.T) (grants []account.DayGranted) {
 	defer n.mu.Unlock()
 	for _, data := range n.all {
 		events, err := new(record.Decoder).Events(data, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, event := range events {
 			if e, is := event.(*account.DayGranted); is {
 				grants = append(grants, *e)

@@ -30,18 +30,14 @@ func manyAccounts(t testing.TB, count int) *memoryJournal {
 		})
 	}
 	registry.LastID, c.Registry.Monotonic = uint64(count), 2*time.Hour
-	if err := c.Write(&buffer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Write(&buffer))
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
 }
 
 func mustEncode(t testing.TB, event any) []byte {
 	t.Helper()
 	encoded, err := record.Encode(event)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return encoded
 }
 

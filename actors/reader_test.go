@@ -20,9 +20,7 @@ func askFor[Q any](t *testing.T, reader *mailbox.Ref, query Q) ratesPage {
 	q := mailbox.NewRequest[Q, ratesPage](query)
 	reader.Send(q)
 	page, err := q.Await()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return page
 }
 
@@ -34,9 +32,7 @@ func askReader(t *testing.T, reader *mailbox.Ref) (ranking, rates ratesPage) {
 func startWithReaders(t *testing.T, count int, c Config) *System {
 	t.Helper()
 	s := start(t, c)
-	if err := s.startReaders(count - len(s.readers)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.startReaders(count-len(s.readers)))
 	return s
 }
 
@@ -149,9 +145,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	}
 	s.log.Ref.Send(states)
 	snapshot, err := states.Await()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, currency := range snapshot.Currencies {
 		if currency.Currency() == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {
 			t.Errorf("the snapshot has %s", currency.Saved().SourceQuotes[0].Sell)
@@ -166,9 +160,7 @@ func TestF12_NoSnapshotOfAStateThatIsHalfChanged(t *testing.T) {
 	s := newActorSystem(10, 2, func(error) { failures.Add(1) })
 	t.Cleanup(s.Close)
 	ignoring, err := s.Spawn("ignoring", &mailbox.Kind{}, ignoringActor{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	state := engine.NewCurrencyState("USD", engine.DefaultCatalogue(), engine.DefaultRules())
 	flying, waiting := mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{}), mailbox.NewRequest[engine.Command, engine.Receipt](engine.Observe{})
 	owner := &currencyActor{

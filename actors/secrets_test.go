@@ -35,24 +35,16 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 	var lines bytes.Buffer
 	n := startNode(t, Config{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	email := mustEmail(t, "canary.bird@example.com")
-	if err := n.RequestCode(email, requester(1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RequestCode(email, requester(1)))
 	code := n.mail.code(email)
 	_, _, _ = n.OpenSession(email, "not the code", requester(1))
 	token, _, err := n.OpenSession(email, code, requester(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key, secret, err := n.CreateKey(token.Digest(), "canary")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.admit(secret.Digest())
 	n.restart()
-	if err := n.RevokeKey(token.Digest(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.RevokeKey(token.Digest(), key.ID))
 	all := n.everything(n.journal)
 	n.fail(errors.New("planted"))
 	n.stop()
@@ -61,9 +53,7 @@ func TestS5_SecretsAreNowhere(t *testing.T) {
 	for _, record := range all.records {
 		records.Write(record)
 		line, err := dump.Record(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		records.WriteString(line)
 	}
 	seen["records"] = records.Bytes()

@@ -30,9 +30,7 @@ func (s *clusterNode) loginWithKey() (token, key account.Digest) {
 	s.fleet.t.Helper()
 	token = s.login()
 	_, secret, err := s.CreateKey(token, "")
-	if err != nil {
-		s.fleet.t.Fatal(err)
-	}
+	must(s.fleet.t, err)
 	s.fleet.settled()
 	return token, secret.Digest()
 }
@@ -51,15 +49,11 @@ func (f *testCluster) allAccounts(times int, do func(s *clusterNode, time int)) 
 func (s *clusterNode) records() []account.Record {
 	s.fleet.t.Helper()
 	list, err := s.ListAccounts()
-	if err != nil {
-		s.fleet.t.Fatal(err)
-	}
+	must(s.fleet.t, err)
 	var all []account.Record
 	for _, summary := range list {
 		record, _, err := s.ShowAccount(summary.ID)
-		if err != nil {
-			s.fleet.t.Fatal(err)
-		}
+		must(s.fleet.t, err)
 		all = append(all, record)
 	}
 	return all
@@ -218,9 +212,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	for seed := range uint64(cases(8, 20)) {
 		f := startCluster(t, 3, seed, Config{})
 		email := mustEmail(t, "one@example.com")
-		if err := f.nodes[seed%3].RequestCode(email, requester(1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.nodes[seed%3].RequestCode(email, requester(1)))
 		f.settled()
 		code := f.mail.code(email)
 		var opened atomic.Int64
@@ -337,9 +329,7 @@ func (f *testCluster) rounds() {
 // spent is what a node knows to be spent of the day of the first account.
 func (s *clusterNode) spent() int {
 	_, verdict, err := s.ShowAccount(1)
-	if err != nil {
-		s.fleet.t.Fatal(err)
-	}
+	must(s.fleet.t, err)
 	return verdict.Day.Limit - verdict.Day.Remaining
 }
 

@@ -304,9 +304,7 @@ func lateCopy(t panicStops, n *sharedNode) *memoryJournal {
 		t.Fatalf("a snapshot: %v", err)
 	}
 	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &memoryJournal{dropped: sequence, sequence: sequence, snapshot: data}
 }
 
@@ -353,9 +351,7 @@ func (s *clusterNode) boot() {
 		c.Catalogue = testCatalogue()
 	}
 	system, err := Open(c)
-	if err != nil {
-		s.fleet.t.Fatal(err)
-	}
+	must(s.fleet.t, err)
 	s.System = system
 	awaitReady(s.fleet.t, system)
 }
@@ -370,9 +366,7 @@ func (f *testCluster) pass(d time.Duration) {
 func (f *testCluster) stop() {
 	f.t.Helper()
 	for _, s := range f.nodes {
-		if err := s.Close(); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, s.Close())
 	}
 }
 

@@ -245,9 +245,7 @@ func TestShared_A12_UnknownCurrency(t *testing.T) {
 	f := startCluster(t, 1, 1, Config{})
 	catalogue, err := testCatalogue().Extend(strings.NewReader(
 		`{"currencies":[{"code":"XTS","name":"Test","symbol":"X","lowest":"1","highest":"100"}]}`), "own.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f.config.Catalogue = catalogue
 	wide := f.join(&memoryJournal{})
 	f.log.elect(wide.node)
@@ -343,9 +341,7 @@ func anyCommands(t panicStops, seed uint64) {
 	f.spread()
 
 	gone := f.nodes[1]
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gone.Close())
 	f.nodes = []*clusterNode{f.nodes[0], f.nodes[2]}
 	f.sendAtOnce(seed+1, tokens, 10)
 	gone.boot()

@@ -81,18 +81,14 @@ func collected(source string, slot time.Time, dollars, euros string) engine.Refr
 func slotsOf(t panicStops, s *System) map[string]time.Time {
 	t.Helper()
 	all, err := s.Slots()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
 func baselinesOf(t panicStops, s *System) map[string]string {
 	t.Helper()
 	all, err := s.Baselines()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -150,9 +146,7 @@ func published(t panicStops, records [][]byte) map[string]int {
 	count := map[string]int{}
 	for _, one := range records {
 		events, err := new(record.Decoder).Events(one, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, event := range events {
 			e := event.(*engine.Refreshed)
 			count[fmt.Sprintf("%s %s %s", e.SourceID, e.Currency, e.Slot)]++

@@ -258,9 +258,7 @@ func (k *keepingJournal) Append(expected uint64, records [][]byte) (uint64, erro
 func live(t panicStops, c Config) *System {
 	c.Catalogue = testCatalogue()
 	s, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	awaitReady(t, s)
 	return s
 }
@@ -315,9 +313,7 @@ func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 		c.Accounts[0] = append(c.Accounts[0], record.AppendAccount(nil, &state))
 	}
 	var buffer bytes.Buffer
-	if err := c.Write(&buffer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Write(&buffer))
 	return &memoryJournal{sequence: 1, dropped: 1, snapshot: buffer.Bytes()}
 }
 

@@ -121,9 +121,7 @@ func TestClose(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		s := start(t, Config{Dir: t.TempDir()})
 		for range 3 {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close())
 		}
 		<-s.Done()
 		if s.Err() != nil {

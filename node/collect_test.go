@@ -21,13 +21,9 @@ import (
 func TestS11_CatalogueWinsOverDefinitions(t *testing.T) {
 	catalogue := `{"sources": [{"id": "bcrd-usd", "name": "Ours", "priority": 7}]}`
 	file := filepath.Join(t.TempDir(), "c.json")
-	if err := os.WriteFile(file, []byte(catalogue), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(catalogue), 0o600))
 	known, err := LoadReferenceData(file, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	described, _ := known.Sources.Find("bcrd-usd")
 	got := known.Catalogue.Source("bcrd-usd")
 	if got.Priority != 7 || got.Name != "Ours" || fmt.Sprint(got.PlausibleRanges) != fmt.Sprint(described.Bounds) || len(got.PlausibleRanges) == 0 {

@@ -39,18 +39,14 @@ func TestSecret_Files(t *testing.T) {
 			dir := t.TempDir()
 			path := dir + "/password"
 			if test.name == "pipe" {
-				if err := syscall.Mkfifo(path, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, syscall.Mkfifo(path, 0o600))
 				_, err := ReadSecret(path, "")
 				if err == nil || !strings.Contains(err.Error(), test.why) || checkKeyFile(path, "", "") == nil {
 					t.Error(err)
 				}
 				return
 			}
-			if err := errors.Join(os.WriteFile(path, []byte(test.text), 0o600), os.Chmod(path, test.mode)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(path, []byte(test.text), 0o600), os.Chmod(path, test.mode)))
 			credentials := ""
 			if test.credentials {
 				credentials = dir + "/"
@@ -74,12 +70,8 @@ const testKey = "tcrd_0123456789abcdef"
 func writeSecret(t *testing.T, directory, name, text string, mode os.FileMode) {
 	t.Helper()
 	path := filepath.Join(directory, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must(t, os.Chmod(path, mode))
 }
 
 // TestSourceSecrets_MissingDisables wants a source without its secret to be off and to say what it lacks, and a file
@@ -90,9 +82,7 @@ func TestSourceSecrets_MissingDisables(t *testing.T) {
 	writeSecret(t, directory, "popular-client-id", "client-of-popular", 0o600)
 	c := Config{Collect: Collect{Secrets: directory}}
 	secrets, err := c.ReadSourceSecrets(source.DefaultSet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if text := fmt.Sprintf("%v %+v %#v", secrets, secrets, secrets); strings.Contains(text, testKey) {
 		t.Errorf("printed as %s", text)
 	}
@@ -123,14 +113,10 @@ func TestOwner_RootLeavesNoFiles(t *testing.T) {
 	const other = 65532
 	empty, foreign, mounted := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, path := range []string{filepath.Join(foreign, "mark"), filepath.Join(mounted, "mark")} {
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, 0o600))
 	}
 	for _, path := range []string{empty, foreign, filepath.Join(foreign, "mark"), mounted} {
-		if err := os.Chown(path, other, other); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(path, other, other))
 	}
 	for _, dir := range []string{empty, foreign} {
 		err := CheckOwner(dir, true)
@@ -153,22 +139,23 @@ func TestOwner_RootLeavesNoFiles(t *testing.T) {
 // others.
 func TestOwner_StickyDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	if err := checkDir(dir); err != nil {
 		t.Errorf("mode 1777: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600))
 	if err := checkSticky(dir, os.Geteuid()+1); os.Geteuid() != 0 && (err == nil || !strings.Contains(err.Error(), "mark")) {
 		t.Errorf("the file of another user: %v", err)
 	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o777))
 	if err := checkDir(dir); err == nil || !strings.Contains(err.Error(), "mode 0777") {
 		t.Errorf("mode 0777: %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

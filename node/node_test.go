@@ -22,22 +22,14 @@ import (
 func TestOpen_NamesTheField(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("text"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("text"), 0o644))
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	given, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	open := filepath.Join(dir, "open")
-	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)))
 	for name, tt := range map[string]struct {
 		config node.Config
 		kind   node.Kind
@@ -82,9 +74,7 @@ func TestOpen_NamesTheField(t *testing.T) {
 // TestClose_Again says the same as the first time, and the address is free.
 func TestClose_Again(t *testing.T) {
 	n, err := node.Open(t.Context(), node.Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	<-n.Ready()
 	for range 2 {
 		if err := n.Close(t.Context()); err != nil {
@@ -95,9 +85,7 @@ func TestClose_Again(t *testing.T) {
 		t.Error(n.Err())
 	}
 	free, err := net.Listen("tcp", strings.TrimPrefix(n.URL(), "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = free.Close()
 }
 
@@ -129,9 +117,7 @@ func TestProblemsAreLogged(t *testing.T) {
 	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
 	log := logLines{slog.DiscardHandler, make(chan string, 16)}
 	n, err := node.Open(t.Context(), node.Config{Dir: t.TempDir(), Clock: func() time.Time { return now }, Logger: slog.New(log)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := n.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -143,9 +129,7 @@ func TestProblemsAreLogged(t *testing.T) {
 	_, err = n.System().Observe([]engine.Refresh{{SourceID: "manual", ObservedAt: now, Observations: []engine.Observation{
 		{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := <-log.lines; got != "problem ended data empty" {
 		t.Errorf("logged %q", got)
 	}
@@ -158,9 +142,7 @@ func TestOneComposition(t *testing.T) {
 	rate := []engine.Refresh{{SourceID: "manual", ObservedAt: now, Observations: []engine.Observation{{InstitutionID: "popular", Currency: "USD", Buy: "58.10", Sell: "59.30"}}}}
 	harness := apitest.Start(t, apitest.At(now))
 	real, err := node.Open(t.Context(), node.Config{Dir: t.TempDir(), Clock: func() time.Time { return now }, Accounts: node.Accounts{Unlimited: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if err := real.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -205,14 +187,10 @@ func TestNotFound_Page(t *testing.T) {
 		{http.MethodGet, "/v1/nope", browser, `"code":"not_found"`}, {http.MethodGet, "/v1", browser, `"code":"not_found"`},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), c.method, harness.URL+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		request.Header.Set("Accept", c.accept)
 		res, err := harness.Client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body, err := io.ReadAll(res.Body)
 		if err != nil || res.Body.Close() != nil {
 			t.Fatal(err)
@@ -228,9 +206,7 @@ func look(t *testing.T, client *http.Client, url string) string {
 	t.Helper()
 	client = &http.Client{Transport: client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer res.Body.Close()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		t.Error(err)
@@ -250,17 +226,20 @@ func look(t *testing.T, client *http.Client, url string) string {
 // TestDocs_Example wants docs/embedding.md to show the example that is run.
 func TestDocs_Example(t *testing.T) {
 	page, err := os.ReadFile("../docs/embedding.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	example, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, code, _ := strings.Cut(string(example), "func Example() {\n")
 	code, _, _ = strings.Cut(code, "\t// Output:")
 	code = strings.TrimPrefix(strings.ReplaceAll("\n"+code, "\n\t", "\n"), "\n")
 	if !strings.Contains(string(page), "```go\n"+code+"```\n") {
 		t.Errorf("docs/embedding.md does not show\n%s", code)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
