@@ -122,9 +122,6 @@ func (a *acceptor) close() error {
 	return err
 }
 
-// defaultClientAddr is the client address of Node.Client, from a range reserved for documentation (RFC 5737).
-func defaultClientAddr() netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, 1}) }
-
 // memoryListener is a listener without a network. The connections come from net.Pipe. They block only on channels, so
 // that testing/synctest detects when all goroutines of a test are blocked.
 type memoryListener struct {

@@ -136,9 +136,6 @@ func (s *Server) Snapshot() (state *State) {
 func (s *Server) Restore(state *State) {
 	s.t.Helper()
 	s.run(func() error {
-		if state == nil {
-			return errNilState
-		}
 		s.Clock.Set(state.clock)
 		if err := s.restart(false, func() journalData { return state.data }); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package apitest_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,55 +60,6 @@ func Example() {
 	// Output:
 	// Cooperativa del Sur at 58.90 <nil>
 	// nothing <nil>
-	// <nil>
-}
-
-// The data set "standard" has these rates: what the institution pays (buy) and charges (sell), "-" if it does not say.
-// The rates that are marked expired are in no ranking.
-func ExampleSeed() {
-	node := open(apitest.Seed("standard"))
-	res, err := node.Client.Get(node.URL + "/v1/rates?limit=200")
-	if err != nil {
-		panic(err)
-	}
-	var body struct {
-		Data []struct {
-			ID        string
-			Buy, Sell *string
-			Stale     bool
-		}
-	}
-	fmt.Println(json.NewDecoder(res.Body).Decode(&body), res.Body.Close())
-	for _, rate := range body.Data {
-		missing, expired := "-", map[bool]string{true: " expired"}[rate.Stale]
-		fmt.Printf("%s %s %s%s\n", rate.ID, *cmp.Or(rate.Buy, &missing), *cmp.Or(rate.Sell, &missing), expired)
-	}
-	fmt.Println(node.Close())
-	// Output:
-	// <nil> <nil>
-	// colonial:CAD:cash:commercial 41.60 43.85
-	// coral:CAD:unspecified:commercial 41.00 44.50 expired
-	// caoba:CHF:unspecified:commercial 71.10 76.60
-	// malecon:CNY:unspecified:commercial 7.80 8.50 expired
-	// ambar:EUR:unspecified:commercial 66.10 69.60
-	// central:EUR:unspecified:reference 68.6210 69.0120
-	// larimar:EUR:digital:commercial 66.35 69.35
-	// malecon:EUR:cash:commercial - 69.10
-	// yuna:EUR:unspecified:commercial 66.00 69.85
-	// ambar:GBP:unspecified:commercial 76.10 81.10
-	// caoba:JPY:unspecified:commercial 0.36912345 0.40223456
-	// ambar:USD:unspecified:commercial 58.30 59.30
-	// caoba:USD:unspecified:commercial 58.10 59.3
-	// central:USD:unspecified:reference 58.7480 59.1397
-	// colonial:USD:cash:commercial 58.70 59.05
-	// colonial:USD:transfer:commercial 58.65 59.15
-	// cooperativa-sur:USD:unspecified:commercial 58.75 58.90
-	// coral:USD:unspecified:commercial 57.90 59.60 expired
-	// larimar:USD:branch:commercial 58.20 59.50
-	// larimar:USD:digital:commercial 58.45 59.35
-	// malecon:USD:cash:commercial 58.60 59.10
-	// ozama:USD:unspecified:commercial 58.15 -
-	// yuna:USD:unspecified:commercial 58.35 59.40
 	// <nil>
 }
 

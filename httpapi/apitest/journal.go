@@ -135,8 +135,6 @@ type State struct {
 	random rand.ChaCha8 // position of the random source
 }
 
-var errNilState = errors.New("the State is nil; use the result of Snapshot")
-
 // Write creates a data directory for tasard serve --data. dir must be missing or empty. Only the current user can read
 // the files.
 func (s *State) Write(dir string) error {

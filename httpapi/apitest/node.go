@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -59,9 +60,9 @@ type instance struct {
 
 // Open starts a node. The caller must call Close.
 func Open(options ...Option) (*Node, error) {
-	c := newConfig(options)
-	if c.err != nil {
-		return nil, c.err
+	c := &config{rules: engine.DefaultRules()}
+	for _, option := range options {
+		option(c)
 	}
 	seed, err := c.resolve()
 	if err != nil {
@@ -90,7 +91,7 @@ const memoryHost = "use-the-client-of-the-node.tasard.test"
 func (n *Node) listen() (net.Listener, error) {
 	if !n.config.onPort && n.config.listener == nil {
 		n.inMemory = newMemoryListener()
-		n.URL, n.Client = "http://"+memoryHost, n.inMemory.client(defaultClientAddr())
+		n.URL, n.Client = "http://"+memoryHost, n.inMemory.client(netip.MustParseAddr("192.0.2.1")) // reserved for documentation (RFC 5737)
 		return n.inMemory, nil
 	}
 	listener, err := n.config.listener, error(nil)
@@ -337,19 +338,6 @@ type config struct {
 	limits       bool
 	quota        account.Quota
 	keysRequired bool
-	err          error // problem of the options
-}
-
-func newConfig(options []Option) *config {
-	c := &config{rules: engine.DefaultRules()}
-	for i, option := range options {
-		if option == nil {
-			c.err = errors.Join(c.err, fmt.Errorf("option %d is nil; leave it out", i+1))
-			continue
-		}
-		option(c)
-	}
-	return c
 }
 
 // Seed loads a data set with its catalogue (institutions, currencies and sources), and sets the clock to the time of
@@ -421,13 +409,6 @@ type Rate struct {
 	ExpiresAt     time.Time      `json:"expiresAt"`     // zero = after the lifetime in the catalogue, usually 26 h
 }
 
-func (r *Rate) source() string {
-	if r.Source == "" {
-		return r.Institution + "-test"
-	}
-	return r.Source
-}
-
 // refreshes groups rates by source, in order of appearance. The result has one engine.Refresh for each source.
 func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 	var list []engine.Refresh
@@ -437,7 +418,7 @@ func refreshes(rates []Rate, at time.Time) ([]engine.Refresh, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rate %d, of %s: EffectiveDate: %w", i, r.Institution, err)
 		}
-		source := r.source()
+		source := cmp.Or(r.Source, r.Institution+"-test")
 		index := slices.IndexFunc(list, func(refresh engine.Refresh) bool { return refresh.SourceID == source })
 		if index < 0 {
 			index, list = len(list), append(list, engine.Refresh{SourceID: source, ObservedAt: at})

@@ -193,13 +193,10 @@ func cell(text string) string {
 	return text
 }
 
-// historyDays is the number of days in /data/history.csv, up to and including today: the maximum range of
-// /v1/rates/history.
-const historyDays = engine.HistoryRangeDaysMax + 1
-
+// recentHistory returns the maximum range of /v1/rates/history, up to and including today.
 func (c *Config) recentHistory() ([]byte, error) {
 	today := engine.DateOf(c.Clock())
-	return c.history(today.AddDays(1-historyDays), today)
+	return c.history(today.AddDays(-engine.HistoryRangeDaysMax), today)
 }
 
 func (c *Config) yearHistory(year int) ([]byte, error) {
@@ -235,9 +232,6 @@ const (
 	typeAtom       = "application/atom+xml; charset=utf-8"
 	feedEntriesMax = 200
 )
-
-// feedTitleText begins the title of a feed. Feeds are in Spanish, the institutions' language.
-const feedTitleText = "Cambios de tasas: "
 
 // feed is an Atom or JSON feed with the newest change of each rate that filter selects.
 type feed struct {
@@ -356,7 +350,7 @@ func (f *feed) atom() ([]byte, error) {
 	}
 	out.WriteString(xml.Header + `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="es">` + "\n")
 	element(" ", "id", idOf(f.path), "")
-	element(" ", "title", feedTitleText+f.title, "")
+	element(" ", "title", "Cambios de tasas: "+f.title, "") // feeds are in Spanish, the institutions' language
 	element(" ", "updated", timeText(updated), "")
 	link(" ", "self", "application/atom+xml", f.config.PublicURL+f.path)
 	link(" ", "alternate", "text/html", f.config.PublicURL+f.page)
