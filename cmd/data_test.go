@@ -324,14 +324,10 @@ func interruptedRun(t *testing.T, delay time.Duration, args ...string) (result, 
 	ctx, cancel := context.WithCancel(t.Context())
 	timer := time.AfterFunc(delay, cancel)
 	defer timer.Stop()
-	var stdout, stderr bytes.Buffer
-	p := &commands{&process.Process{
-		Args: args, Stdin: silent(t), Stdout: &stdout, Stderr: &stderr, Clock: clockFrom(realNow),
-	}}
 	began := clockFrom("now")
 	from := began()
-	code := p.run(ctx)
-	return result{args, code, stdout.String(), stderr.String()}, began().Sub(from)
+	got := execute(ctx, &process.Process{Args: args, Stdin: silent(t), Clock: clockFrom(realNow)})
+	return got, began().Sub(from)
 }
 
 // TestServe_ImportsFromAPipe wants the node to answer while it waits for the writer, to take in what comes, and to

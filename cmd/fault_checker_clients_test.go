@@ -368,8 +368,6 @@ const (
 	realRounds = 10
 	// neverFull is more rounds than a node on a full disk survives.
 	neverFull = 100_000
-	// exitFailStop is the exit code after a failed write.
-	exitFailStop = 70
 	// failStopMax is how long the process may run after its first failed write.
 	failStopMax = time.Second
 )
@@ -487,9 +485,6 @@ func (a *answer) rateLimit() (window, bool) {
 	return window{limit, remaining, reset}, missing == nil && wrong == nil && bad == nil
 }
 
-// codeTimeout is how long a login code may take to arrive.
-const codeTimeout = 10 * time.Second
-
 // askCode requests a login code and waits for its email; "" if none arrives. A client address may request 30 codes an
 // hour and an e-mail address one a minute, so many clients need several addresses: see clientAddress.
 func (p *mailServer) askCode(c *httpClient, url, email string) (string, answer, error) {
@@ -497,7 +492,7 @@ func (p *mailServer) askCode(c *httpClient, url, email string) (string, answer, 
 	if err != nil || !got.good() {
 		return "", got, err
 	}
-	mail, _ := p.Receive(email, codeTimeout)
+	mail, _ := p.Receive(email, requestTimeout)
 	return mail.Code(), got, nil
 }
 

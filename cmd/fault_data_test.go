@@ -18,26 +18,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
-// exitBadData is the exit code of a start that refuses its directory.
-const exitBadData = 78
-
-// writeDir writes the files of a directory, and removes others; putDir must succeed.
+// writeDir writes the files of a directory, and removes others.
 func writeDir(dir string, all map[string][]byte) error {
 	err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700))
 	for name, data := range all {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	return err
-}
-
-func putDir(t *testing.T, dir string, all map[string][]byte) {
-	t.Helper()
-	noError(t, writeDir(dir, all))
 }
 
 // Sizes of goal W9.
@@ -60,7 +53,7 @@ func firstAnswer(t *testing.T, dir string) (time.Duration, int) {
 			t.Fatal("it does not listen")
 		}
 		c := newHTTPClient("")
-		took, err := within(waitTimeout, "an answer", func() (bool, error) {
+		took, err := within(patience, "an answer", func() (bool, error) {
 			got, err := c.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy&limit=1", "", nil)
 			return err == nil && got.status == http.StatusOK, err
 		})
@@ -89,7 +82,7 @@ func exported(t *testing.T, dir string) string {
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
-	putDir(t, to, readDir(t, dir))
+	noError(t, writeDir(to, readDir(t, dir)))
 	return to
 }
 
@@ -305,7 +298,7 @@ func (s *backupTest) cycleWithBackup(number int) {
 	s.load(n, 60*time.Millisecond, func(n *nodeProcess) {
 		before = s.checker.snapshot()
 		if failed = backup.Start(); failed != nil {
-			kill(n)
+			n.kill()
 			return
 		}
 		if kind >= 3 {
@@ -313,24 +306,25 @@ func (s *backupTest) cycleWithBackup(number int) {
 		}
 		switch kind {
 		case 3:
-			kill(n)
+			n.kill()
 		case 4:
 			_ = backup.Process.Kill() // it may have exited
 		}
 		failed = backup.Wait()
 		if kind != 3 {
 			wait(upTo(chance, 20*time.Millisecond)) // later changes must not matter
-			kill(n)
+			n.kill()
 		}
 	})
 	before.allowLater(s.checker)
 	_, missing := os.Stat(to)
+	_, stopping := n.FindNow("msg=stopping")
 	switch {
 	case kind == 3:
 		s.nodesKilled++
 	case kind == 4:
 		s.commandsKilled++
-	case failed != nil && strings.Contains(said.String(), "the node is stopping"): // the load stopped it
+	case backup.ProcessState.ExitCode() == exit.Busy && stopping: // the load stopped it, and its socket may be gone
 		if missing == nil {
 			s.fault("backup %d was ended by a node that stops, and is there", number)
 		}

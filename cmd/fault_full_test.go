@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 // Goal W7: how soon a node must detect that its disk is full, and that it no longer is.
@@ -244,7 +246,7 @@ func TestFaultsW7_ControlPoison(t *testing.T) {
 	}
 	_, err := within(fullSeenMax, "the end", func() (bool, error) { return r.n.Exited(), nil })
 	figure(t, "control, a log that does not look at the space: it is not read-only, it ends: %v", r.n.Cmd.ProcessState)
-	if err != nil || r.n.AwaitExit() != exitFailStop {
+	if err != nil || r.n.AwaitExit() != exit.FailStop {
 		t.Errorf("%v; the disk does not get full", err)
 	}
 }

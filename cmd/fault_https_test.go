@@ -43,22 +43,12 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func goTool(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("go", args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("go %v: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
 func startPebble(t *testing.T) *pebble {
 	t.Helper()
 	const module, tools = "github.com/letsencrypt/pebble/v2", "-modfile=.ci/tools.mod"
 	dir := t.TempDir()
-	goTool(t, "build", tools, "-o", dir, module+"/cmd/pebble", module+"/cmd/pebble-challtestsrv")
-	certs := filepath.Join(goTool(t, "list", tools, "-m", "-f", "{{.Dir}}", module), "test", "certs")
+	mustExec(t, "go", "build", tools, "-o", dir, module+"/cmd/pebble", module+"/cmd/pebble-challtestsrv")
+	certs := filepath.Join(strings.TrimSpace(mustExec(t, "go", "list", tools, "-m", "-f", "{{.Dir}}", module)), "test", "certs")
 	listen, management, dns := freeAddress(t), freeAddress(t), freeAddress(t)
 	p := &pebble{directory: "https://" + listen + "/dir", roots: filepath.Join(certs, "pebble.minica.pem"), plain: freeAddress(t), issuer: x509.NewCertPool()}
 	_, port, _ := net.SplitHostPort(p.plain)
@@ -106,7 +96,7 @@ type httpsUse struct {
 
 // use sends requests, each on a new connection, until enough certificates were seen or a request has failed.
 func (u *httpsUse) use(t *testing.T, p *pebble, address string) {
-	client := http.Client{Timeout: waitTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: p.issuer, ServerName: httpsName}}}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: p.issuer, ServerName: httpsName}}}
 	for deadline := time.Now().Add(10 * httpsLifetime * time.Second); time.Now().Before(deadline); {
 		began := time.Now()
 		res, err := client.Get("https://" + address + "/v1/currencies")

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
@@ -128,9 +129,6 @@ func (s *crashTest) ready(n *nodeProcess) {
 
 // crash ends a node in a cycle. When it returns the node is gone and its data directory as after the crash.
 type crash func(n *nodeProcess)
-
-// kill crashes only the process.
-func kill(n *nodeProcess) { n.kill() }
 
 // begin starts the node, waits until it answers, and checks it.
 func (s *crashTest) begin() *nodeProcess {
@@ -303,7 +301,7 @@ func (s *crashTest) runUntilCaught(end crash, kinds ...violation) {
 	for range caughtWithin {
 		n := s.launch()
 		if !n.answers() {
-			if code := n.AwaitExit(); code != exitBadData {
+			if code := n.AwaitExit(); code != exit.BadData {
 				s.t.Errorf("the node with a planted bug ended with %d", code)
 			}
 			s.refused = true
@@ -347,7 +345,7 @@ func TestFaultsW1_Control(t *testing.T) {
 		{"grants are forgotten", overGranted, []plant{{"actors/internal/accounts/replay.go", "r.grants = r.grants.Apply(*e, false)", ""}}},
 	} {
 		s := newCrashTest(t, usualLimits(), t.TempDir(), buildWith(t, strings.ReplaceAll(c.name, " ", "-"), c.bugs...))
-		s.runUntilCaught(kill, c.kind)
+		s.runUntilCaught((*nodeProcess).kill, c.kind)
 		figure(t, "control, %s: %s", c.name, s.caughtBy())
 	}
 }
@@ -368,7 +366,7 @@ func TestFaultsW1_KilledUnderLoad(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel() // half of a cycle is waiting
 			s := newCrashTest(t, way.limits, t.TempDir(), "")
-			s.run(countFrom(t, "W1_KILLS", way.cycles), kill)
+			s.run(countFrom(t, "W1_KILLS", way.cycles), (*nodeProcess).kill)
 			if way.limits.lease == 1 && s.cycles == way.cycles && s.accountsAtLimit() == 0 {
 				t.Error("no account came to its limit of the day")
 			}

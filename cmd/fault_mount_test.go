@@ -26,6 +26,8 @@ import (
 	fuse "github.com/hanwen/go-fuse/v2/fs"
 	mounts "github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"github.com/tasard/tasard/cmd/internal/exit"
 )
 
 const (
@@ -239,7 +241,7 @@ func (f diskErrorCase) run(t *testing.T, program string) (s *keyWriter, lasted t
 	} else {
 		s.work(n, neverFull)
 		disk.allowWrites()
-		if code := n.AwaitExit(); code != exitFailStop {
+		if code := n.AwaitExit(); code != exit.FailStop {
 			return s, s.lasted(n), fmt.Errorf("it ended with %d: %s", code, n.Tail(3))
 		}
 	}

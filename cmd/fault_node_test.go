@@ -42,11 +42,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// waitTimeout bounds every wait for another process.
-const waitTimeout = 60 * time.Second
 
 func init() { childPrograms[workloadChild] = workloadMain } //nolint:gochecknoinits // TestMain has no build tag
 

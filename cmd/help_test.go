@@ -283,15 +283,11 @@ func TestExit_FullOutput(t *testing.T) {
 	for args, want := range map[string]int{
 		"version": exit.IOError, "log verify --data DIR": exit.IOError, "export --data DIR": exit.CannotWrite, "--help": exit.IOError,
 	} {
-		var stderr bytes.Buffer
-		p := &commands{&process.Process{
-			Args: commandIn(data, args), Stdin: strings.NewReader(""), Stdout: full, Stderr: &stderr,
-			Clock: clockFrom(realNow),
-		}}
-		if code := p.run(t.Context()); code != want {
-			t.Errorf("%s: exit code %d, want %d", args, code, want)
+		got := execute(t.Context(), &process.Process{Args: commandIn(data, args), Stdin: strings.NewReader(""), Stdout: full, Clock: clockFrom(realNow)})
+		if got.code != want {
+			t.Errorf("%s: exit code %d, want %d", args, got.code, want)
 		}
-		oneLine(t, stderr.String(), "no space left on device")
+		oneLine(t, got.stderr, "no space left on device")
 	}
 }
 

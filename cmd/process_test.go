@@ -3,6 +3,7 @@ package cmd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -153,18 +154,17 @@ func run(t *testing.T, environ []string, stdin io.Reader, args ...string) result
 // runAt is run with a clock of the test's own.
 func runAt(t *testing.T, clock func() time.Time, environ []string, stdin io.Reader, args ...string) result {
 	t.Helper()
-	if stdin == nil {
-		stdin = strings.NewReader("")
-	}
-	var stdout, stderr bytes.Buffer
-	p := &commands{&process.Process{
-		Args: args, Environ: environ, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
-		Clock: clock, Random: rand.Reader,
-	}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	code := p.run(ctx)
-	return result{args, code, stdout.String(), stderr.String()}
+	return execute(ctx, &process.Process{Args: args, Environ: environ, Stdin: cmp.Or[io.Reader](stdin, strings.NewReader("")), Clock: clock})
+}
+
+// execute carries a command out in this process, with output of its own if p names none.
+func execute(ctx context.Context, p *process.Process) result {
+	var stdout, stderr bytes.Buffer
+	p.Stdout, p.Stderr, p.Random = cmp.Or[io.Writer](p.Stdout, &stdout), &stderr, rand.Reader
+	code := (&commands{p}).run(ctx)
+	return result{p.Args, code, stdout.String(), stderr.String()}
 }
 
 // promptly is run for a command that must end within a second, or as much later as the machine is slow: a command
