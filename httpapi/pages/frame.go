@@ -74,10 +74,12 @@ type renderedPage struct {
 	body   *rendered.Body
 }
 
-// Limits of the page cache.
+// Limits of the page cache, and values of Cache-Control.
 const (
 	cachedPagesMax = 512
 	cachedBytesMax = 16 << 20 // without compression
+	noStore        = "no-store"
+	revalidate     = "no-cache" // with the ETag
 )
 
 // cacheKey identifies a cached page.
@@ -132,12 +134,6 @@ func (f *Frame) cached(r *Request, key cacheKey, render func() (*renderedPage, t
 		return kept, err
 	})
 }
-
-// Values of Cache-Control.
-const (
-	noStore    = "no-store"
-	revalidate = "no-cache" // with the ETag
-)
 
 func setPageHeaders(header http.Header, r *Request, page *renderedPage, caching string) {
 	header.Set("Cache-Control", caching)
