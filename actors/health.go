@@ -120,13 +120,10 @@ type CurrencyStats struct {
 	FreshUntil time.Time // when the last rate of the currency expires
 }
 
-// statistical is implemented by a wal.Log.
-type statistical interface{ Stats() wal.Stats }
-
 // Stats returns the counters. It asks no actor and does not wait for the disk.
 func (s *System) Stats() Stats {
 	var stats Stats
-	if journal, ok := s.log.Journal.(statistical); ok && s.joined.Load() {
+	if journal, ok := s.log.Journal.(interface{ Stats() wal.Stats }); ok && s.joined.Load() {
 		stats.Log, stats.HasLog = journal.Stats(), true
 	}
 	if s.phase.Load() != serving {

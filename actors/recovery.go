@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -99,7 +100,10 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.currencies = make(map[string]*mailbox.Ref, len(s.codes))
 	for i, code := range s.codes {
-		owner := s.newCurrencyActor(i, r.states[code])
+		owner := &currencyActor{
+			clock: s.config.Clock, log: s.log, board: s.board, index: i, state: r.states[code],
+			writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
+		}
 		var err error
 		if owner.self, err = s.actors.Spawn("currency-"+code, &s.kinds.currency, owner); err != nil {
 			return err
@@ -121,15 +125,6 @@ func (s *System) populate(r *replayer) error {
 	defer s.mu.Unlock()
 	s.actorsStarted = true
 	return nil
-}
-
-// newCurrencyActor returns the actor of a currency. index is the currency's index in s.codes. In a shared journal each
-// batch must fit into one record, called a bundle (writes.oneBundle).
-func (s *System) newCurrencyActor(index int, state *engine.CurrencyState) *currencyActor {
-	return &currencyActor{
-		clock: s.config.Clock, log: s.log, board: s.board, index: index, state: state,
-		writes: writes{pendingMax: s.config.PendingWritesMax, oneBundle: s.log.Shared != nil},
-	}
 }
 
 // Unmeasured returns the currencies whose first value cannot be checked: they have neither a plausible range in the
@@ -212,7 +207,7 @@ func (r *replayer) read(sequence uint64, data []byte) error {
 		return fmt.Errorf("record %d follows record %d", sequence, r.last)
 	}
 	if r.system.phase.Load() == stopping {
-		return errReplayStopped
+		return errors.New("closed while the log was being read")
 	}
 	events, err := r.decoder.Events(data, nil)
 	if err != nil {

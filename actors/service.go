@@ -251,9 +251,9 @@ func (s *System) execute(currency string, c engine.Command) (engine.Receipt, err
 		return engine.Receipt{}, err
 	}
 	defer s.calls.leave()
-	ref, err := s.currencyRef(currency)
-	if err != nil {
-		return engine.Receipt{}, err
+	ref, known := s.currencies[currency]
+	if !known {
+		return engine.Receipt{}, noCurrency(currency)
 	}
 	return commitlog.AskChange[engine.Receipt](ref, c, s.config.WriteTimeout, s.accounts.Majority)
 }
@@ -277,14 +277,6 @@ func (s *System) Quarantine(currency string) ([]engine.Quarantined, error) {
 		return nil, noCurrency(currency)
 	}
 	return snapshots[i].Quarantine(), nil
-}
-
-func (s *System) currencyRef(currency string) (*mailbox.Ref, error) {
-	ref, ok := s.currencies[currency]
-	if !ok {
-		return nil, noCurrency(currency)
-	}
-	return ref, nil
 }
 
 func noCurrency(code string) *engine.Error {

@@ -250,8 +250,6 @@ func (s *System) stopActors() {
 	s.log.Stop()
 }
 
-var errReplayStopped = errors.New("closed while the log was being read")
-
 // callTracker counts the calls in progress, for which Close waits. It is not a sync.RWMutex: in a testing/synctest
 // bubble the clock stands still while a goroutine waits for a mutex.
 type callTracker struct {

@@ -39,9 +39,6 @@ func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	return fetch.New(config)
 }
 
-// newRandom returns a pseudo-random generator with a random seed.
-func (c *Config) newRandom() *rand.Rand { return rand.New(rand.NewPCG(c.seed(), c.seed())) }
-
 // userAgent returns the User-Agent header: the program, its version, and the operator's contact. It looks like a
 // crawler's, because some sites refuse clients whose name does not begin with Mozilla.
 func userAgent(version, contact string) string {
@@ -90,7 +87,7 @@ func (l *liveCollector) newCollector() *collectors.Collector {
 	}
 	return collectors.New(collectors.Config{
 		Definitions: l.set.Definitions(), Fetcher: l.client, Sink: l.system, Clock: c.Clock, Schedule: c.Collect.Schedule,
-		LastSlot: bySource(l.system.Slots, c.Logger, "the newest slot is collected again"), Random: c.newRandom(), Logger: c.Logger, Jitter: jitter,
+		LastSlot: bySource(l.system.Slots, c.Logger, "the newest slot is collected again"), Random: rand.New(rand.NewPCG(c.seed(), c.seed())), Logger: c.Logger, Jitter: jitter,
 		Baseline: bySource(l.system.Baselines, c.Logger, "what sources usually give is forgotten and learnt again"), HistoryDays: collectors.HistoryDaysLive,
 		Archive: l.archive,
 	})

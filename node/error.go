@@ -93,18 +93,13 @@ func directoryError(dir string, err error) error {
 	case errors.Is(err, wal.ErrLocked):
 		return errorf(Busy, "Dir", "%s: a running node uses the directory; stop it first (%w)", dir, wal.ErrLocked)
 	case (IsWriteRefused(err) || errors.Is(err, fs.ErrNotExist)) && !errors.Is(err, wal.ErrNoSpace): // ErrNotExist: for example below /proc
-		return errorf(Unwritable, "Dir", "create or write the data directory %s: %w; choose another one", dir, pathError(err))
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr
+		}
+		return errorf(Unwritable, "Dir", "create or write the data directory %s: %w; choose another one", dir, err)
 	}
 	return logError(err)
-}
-
-// pathError returns the fs.PathError that err wraps, or else err.
-func pathError(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return pathErr
-	}
-	return err
 }
 
 // logError returns the wal.DamageError that err wraps, or else err. The text of a DamageError is complete without the

@@ -374,7 +374,9 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	if c.HTTP.Demo {
 		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
-	coreConfig.HTTP.Limits, coreConfig.HTTP.Certificate = c.HTTP.limits(), n.certificate.certificateFunc()
+	if coreConfig.HTTP.Limits = c.HTTP.limits(); n.certificate != nil {
+		coreConfig.HTTP.Certificate = n.certificate.getCertificate
+	}
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
 	coreConfig.Collection = func() (time.Time, []string) { return n.collector.progress() }
 	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
@@ -426,7 +428,7 @@ func (n *Node) openSocket(ctx context.Context) (net.Listener, error) {
 func (n *Node) metricsHandler() http.Handler {
 	config := metrics.Config{
 		Version: n.config.Version, System: n.system, Server: n.core.Server.Metrics(), Health: n.core.Server.Conditions, Sources: n.SourceHealth,
-		CertificateExpiry: n.certificate.forMetrics(), DroppedLogLines: n.config.DroppedLogLines,
+		CertificateExpiry: n.certificate.expiry, DroppedLogLines: n.config.DroppedLogLines,
 		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
 		Backup:   n.backups.last, Reload: n.reloads.last,
 	}

@@ -108,18 +108,13 @@ func (c *certificate) managed() bool { return c != nil && c.manager != nil }
 
 // expiry returns the expiry of the certificate in use, or the zero time if there is none.
 func (c *certificate) expiry() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
 	if pair, err := c.getCertificate(nil); err == nil {
 		return pair.Leaf.NotAfter
 	}
 	return time.Time{}
-}
-
-// certificateFunc returns getCertificate, or nil without a certificate.
-func (c *certificate) certificateFunc() func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c == nil {
-		return nil
-	}
-	return c.getCertificate
 }
 
 // scheme returns the beginning of the node's URL.
@@ -139,13 +134,6 @@ func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
 		return "the certificate is not valid before " + formatInstant(leaf.NotBefore)
 	}
 	return ""
-}
-
-func (c *certificate) forMetrics() func() time.Time {
-	if c == nil {
-		return nil
-	}
-	return c.expiry
 }
 
 // warn logs a warning if clients will reject the certificate.

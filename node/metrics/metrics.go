@@ -32,7 +32,7 @@ type Config struct {
 	Archive func() archive.Stats // of fetched documents
 	Mail    func() mail.Stats
 	Cluster func() engine.Cluster
-	// CertificateExpiry returns when the certificate for clients expires.
+	// CertificateExpiry returns when the certificate for clients expires, or the zero time if there is none.
 	CertificateExpiry func() time.Time
 	// DroppedLogLines returns how many lines of the program's log were dropped.
 	DroppedLogLines func() uint64
@@ -64,7 +64,7 @@ func registry(c Config) *prometheus.Registry {
 		collect collectFunc
 	}{
 		{true, c.build}, {c.Sources != nil, c.sources}, {c.Health != nil, c.conditions}, {c.Archive != nil, c.archive}, {c.Mail != nil, c.mail},
-		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster}, {true, c.certificates},
+		{c.System != nil, c.quarantine}, {c.System != nil, c.state}, {c.System != nil, c.log}, {c.Cluster != nil, c.cluster},
 		{true, c.operator},
 	} {
 		if part.enabled {
@@ -127,33 +127,19 @@ type Outcome struct {
 	Success time.Time // time of the last success; zero if none
 }
 
-// operator emits the state that an operator must take care of: disk, backups, and reloaded files.
+// operator emits the state that an operator must take care of: disk, certificate, backups, and reloaded files.
 func (c *Config) operator(s *emitter) {
-	if c.DiskFree != nil {
-		if free, err := c.DiskFree(); err == nil {
-			gauge(s, "disk_free_bytes", "Bytes that can still be written on the disk of the data directory.", free)
-		}
+	if free, err := c.DiskFree(); err == nil {
+		gauge(s, "disk_free_bytes", "Bytes that can still be written on the disk of the data directory.", free)
 	}
-	if backup := outcomeOf(c.Backup); backup.Known {
+	s.timestamp("certificate_expiry_timestamp_seconds", "Expiry of the certificate of the node for clients.", c.CertificateExpiry(), "to", "http")
+	if backup := c.Backup(); backup.Known {
 		gauge(s, "backup_success", "1 if the last backup of the running node was complete, else 0.", boolValue(backup.OK))
 		s.timestamp("backup_timestamp_seconds", "Time of the last complete backup of the running node.", backup.Success)
 	}
-	if reload := outcomeOf(c.Reload); reload.Known {
+	if reload := c.Reload(); reload.Known {
 		gauge(s, "reload_success", "1 if the last reload (SIGHUP) succeeded, 0 if the node goes on with old files.", boolValue(reload.OK))
 		s.timestamp("reload_timestamp_seconds", "Time of the last successful reload.", reload.Success)
-	}
-}
-
-func outcomeOf(last func() Outcome) Outcome {
-	if last == nil {
-		return Outcome{}
-	}
-	return last()
-}
-
-func (c *Config) certificates(s *emitter) {
-	if c.CertificateExpiry != nil {
-		s.timestamp("certificate_expiry_timestamp_seconds", "Expiry of the certificate of the node for clients.", c.CertificateExpiry(), "to", "http")
 	}
 }
 
