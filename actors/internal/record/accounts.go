@@ -243,7 +243,7 @@ func addressFields(c *codec, row **account.AddressState) {
 	if !c.writing && *row == nil {
 		*row = new(account.AddressState)
 	}
-	a := *row
+	a := *row // must not be written to while encoding: the registry reads it
 	c.email(1, &a.Email)
 	c.uint64(2, &a.Account)
 	c.monotonic(3, &a.NextCodeAt)
@@ -326,7 +326,5 @@ func (c *codec) minutes(n fieldNumber, v []uint16) {
 
 // dayCount writes or reads a DayCounter's count.
 func dayCount(c *codec, field fieldNumber, d *account.DayCounter) {
-	count := int(d.Count)
-	c.count(field, &count)
-	d.Count = int32(count)
+	integer(c, field, &d.Count, 0, math.MaxInt32, "a count of")
 }
