@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -108,22 +109,17 @@ func readSettings(args []string, out io.Writer) (*settings, error) {
 	case mixes()[s.mix] == nil:
 		return nil, fmt.Errorf("-mix %q: unknown mix", s.mix)
 	case s.target != "":
-		s.target, err = readAddress(s.target)
+		address, isHTTP := strings.CutPrefix(strings.TrimSuffix(s.target, "/"), "http://")
+		if _, _, err := net.SplitHostPort(address); err != nil || !isHTTP {
+			return nil, fmt.Errorf("-against %s: want http://host:port", s.target)
+		}
+		s.target = address
 	default:
 		if s.goals, err = selectGoals(list); err == nil && s.tasard == "" {
 			err = errors.New("-tasard is missing: name the node's program; make build makes ./tasard")
 		}
 	}
 	return s, err
-}
-
-// readAddress returns the host:port of a URL http://host:port.
-func readAddress(text string) (string, error) {
-	address, isHTTP := strings.CutPrefix(strings.TrimSuffix(text, "/"), "http://")
-	if _, _, err := net.SplitHostPort(address); err != nil || !isHTTP {
-		return "", fmt.Errorf("-against %s: want http://host:port", text)
-	}
-	return address, nil
 }
 
 // measureGoals measures and prints the figures of the selected goals.
@@ -140,11 +136,7 @@ func (s *settings) measureGoals(ctx context.Context, out io.Writer) (err error) 
 			return err
 		}
 	}
-	missed := strings.Join(r.missed, ", ")
-	if missed == "" {
-		missed = "none"
-	}
-	_, err = fmt.Fprintf(out, "\nMissed: %s.\n", missed)
+	_, err = fmt.Fprintf(out, "\nMissed: %s.\n", cmp.Or(strings.Join(r.missed, ", "), "none"))
 	return err
 }
 

@@ -222,10 +222,7 @@ func (r *runner) compare(ctx context.Context, a, b side) (pairs []pair, err erro
 
 // measure generates one load on a side. A response with another status than the first one had is an error.
 func (r *runner) measure(ctx context.Context, s side) (sample, error) {
-	if s.connections == 0 {
-		s.connections = r.options.Connections
-	}
-	g := &generator{Connections: s.connections, Rate: s.rate, Warmup: r.options.Warmup, Measure: r.options.Measure}
+	g := &generator{Connections: cmp.Or(s.connections, r.options.Connections), Rate: s.rate, Warmup: r.options.Warmup, Measure: r.options.Measure}
 	switch s.mode {
 	case newConnections:
 		g.Reconnects, g.Subnet, g.PerAddress = true, newConnectionsSubnet, newConnectionsPerAddress

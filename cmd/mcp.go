@@ -19,9 +19,7 @@ import (
 	"github.com/tasard/tasard/node"
 )
 
-const (
-	mcpRetryAfterMax = 10 * time.Second // the model gets an error if the node's Retry-After is longer
-)
+const mcpRetryAfterMax = 10 * time.Second // the model gets an error if the node's Retry-After is longer
 
 func (p *commands) newMCP() *cobra.Command {
 	address, keyFile := "http://"+command.ListenDefault, ""

@@ -92,7 +92,9 @@ func (t *notifier) keepAlive() {
 	var lines []string
 	select {
 	case <-t.node.Ready():
-		if !t.responds() {
+		start, system := t.clock(), t.node.System()
+		_, _ = system.Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time matters: an error is an answer
+		if system.Err() != nil || t.clock().Sub(start) >= responseMax {
 			t.log.Error("the actors do not answer: no keep-alive is sent to the service manager")
 			return
 		}
@@ -105,13 +107,6 @@ func (t *notifier) keepAlive() {
 	if len(lines) > 0 {
 		t.send(lines...)
 	}
-}
-
-// responds queries the actors and reports whether they answered within responseMax. An error is an answer too.
-func (t *notifier) responds() bool {
-	start := t.clock()
-	_, _ = t.node.System().Rates(engine.RatesQuery{PageRequest: engine.PageRequest{Limit: 1}}) // only the time matters
-	return t.node.System().Err() == nil && t.clock().Sub(start) < responseMax
 }
 
 func (t *notifier) stop() {

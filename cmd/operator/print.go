@@ -108,11 +108,6 @@ func printRateSet(out io.Writer, change *admin.RateChange) {
 	printPublished(out, change.Published)
 }
 
-func printRateWithdrawn(out io.Writer, change *admin.RateChange) {
-	terminal.Say(out, "%s of %s is withdrawn by %s.\n", change.ID, change.SourceID, change.By)
-	printPublished(out, change.Published)
-}
-
 // printPublished prints the published rate (buy and sell price). offer is nil if there is none.
 func printPublished(out io.Writer, offer *admin.Offer) {
 	if offer == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/command"
 	"github.com/tasard/tasard/cmd/internal/exit"
+	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 )
@@ -90,7 +91,10 @@ published again; without one the rate is gone. A collected source publishes its 
 		},
 		Run: func(ctx context.Context, args []string) error {
 			body.Institution, body.Currency, body.Author = args[0], args[1], r.author
-			_, err := call(ctx, r, admin.WithdrawRate, body, printRateWithdrawn)
+			_, err := call(ctx, r, admin.WithdrawRate, body, func(out io.Writer, change *admin.RateChange) {
+				terminal.Say(out, "%s of %s is withdrawn by %s.\n", change.ID, change.SourceID, change.By)
+				printPublished(out, change.Published)
+			})
 			return err
 		},
 	})

@@ -104,9 +104,15 @@ func checkSources(ctx context.Context, p *process.Process, o *options, ids []str
 	}
 	advise(reports, definitions)
 	offline := !slices.ContainsFunc(reports, func(s sourceReport) bool { return !s.isOffline() })
-	if !offline || o.json { // otherwise all lines would be the same
-		if err := printReports(p, reports, o.json, len(ids) == 0); err != nil {
-			return err
+	switch {
+	case offline && !o.json: // all lines would be the same
+	case len(ids) == 0 && !o.json:
+		printTable(p.Stdout, reports)
+	default:
+		for i := range reports {
+			if err := terminal.WriteAnswer(p.Stdout, o.json, reports[i], func() { printReport(p.Stdout, &reports[i]) }); err != nil {
+				return err
+			}
 		}
 	}
 	if offline && len(reports) > 0 {
@@ -184,20 +190,6 @@ type sourceReport struct {
 	Evidence  string  `json:"evidence,omitempty"`  // grade of the definition
 	Meanwhile string  `json:"meanwhile,omitempty"` // the source's rates while it fails
 	Next      string  `json:"next,omitempty"`      // the next command
-}
-
-// printReports prints the reports: as one table, as the rates of each source, or as a line of JSON for each.
-func printReports(p *process.Process, reports []sourceReport, asJSON, asTable bool) error {
-	if asTable && !asJSON {
-		printTable(p.Stdout, reports)
-		return nil
-	}
-	for i := range reports {
-		if err := terminal.WriteAnswer(p.Stdout, asJSON, reports[i], func() { printReport(p.Stdout, &reports[i]) }); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // verdict is the result of checking a source, by the operator's possible action.
