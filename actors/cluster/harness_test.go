@@ -6,9 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -63,7 +61,7 @@ type testCluster struct {
 func newTestCluster(t testing.TB) *testCluster {
 	t.Helper()
 	f := &testCluster{t: t, parent: t, nodes: make([]*testNode, 3)}
-	at := freeAddresses(t, 3)
+	at := freeAddresses(3)
 	for i := range 3 {
 		f.members = append(f.members, Member{Node: engine.NodeID(i + 1), Address: at[i]})
 	}
@@ -183,24 +181,17 @@ func (f *testCluster) awaitSameRecords(after uint64) []string {
 	return first
 }
 
-// appendMany appends records through the leader.
-func (f *testCluster) appendMany(count int) {
-	f.t.Helper()
-	n := f.nodes[f.leader()]
-	for k := range count {
-		n.mustAppend(f.t, fmt.Sprint("one of many ", k))
-	}
-}
+// appendedCount makes the records of appendMany differ.
+var appendedCount atomic.Int64
 
-// publishRaw publishes an arbitrary body for the sequence after expected.
-func (f *testCluster) publishRaw(expected uint64, body []byte) {
+// appendMany appends records through the leader and returns them.
+func (f *testCluster) appendMany(what string, count int) (records []string) {
 	f.t.Helper()
-	leader := f.nodes[f.leader()].cluster
-	eventually(f.t, "an entry that is taken", func() bool {
-		term, _ := leader.Journal().Leadership()
-		return leader.replica.propose(term, body)
-	})
-	eventually(f.t, "an entry that is applied", func() bool { return leader.replica.state.Load().Sequence > expected })
+	for range count {
+		records = append(records, fmt.Sprint(what, " ", appendedCount.Add(1)))
+		f.nodes[f.leader()].mustAppend(f.t, records[len(records)-1])
+	}
+	return records
 }
 
 // testNode is a node whose actors only count what is delivered.
@@ -272,19 +263,14 @@ func (n *testNode) awaitEnd(t testing.TB) error {
 	return err
 }
 
-// records returns the records of the local log after a sequence.
-func (n *testNode) records(after uint64) (records []string, err error) {
+// log returns the records of the local log after a sequence.
+func (n *testNode) log(t testing.TB, after uint64) (records []string) {
+	t.Helper()
 	j := n.cluster.Journal()
-	err = j.Read(max(j.First(), after+1), func(_ uint64, record []byte) error {
+	err := j.Read(max(j.First(), after+1), func(_ uint64, record []byte) error {
 		records = append(records, string(record))
 		return nil
 	})
-	return records, err
-}
-
-func (n *testNode) log(t testing.TB, after uint64) []string {
-	t.Helper()
-	records, err := n.records(after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,20 +287,24 @@ func (n *testNode) append(record string) (place uint64, err error) {
 			}
 		}
 		for err == nil && n.last() < place {
-			select {
-			case <-n.done:
-				return 0, errClosed
-			case <-time.NewTimer(time.Millisecond).C:
-			}
+			err = n.wait(time.Millisecond)
 		}
 		if !errors.Is(err, actors.ErrNotLeader) {
 			return place, err
 		}
-		select {
-		case <-n.done:
-			return 0, errClosed
-		case <-time.NewTimer(5 * time.Millisecond).C:
+		if err := n.wait(5 * time.Millisecond); err != nil {
+			return 0, err
 		}
+	}
+}
+
+// wait waits, and returns errClosed if Follow returns meanwhile.
+func (n *testNode) wait(d time.Duration) error {
+	select {
+	case <-n.done:
+		return errClosed
+	case <-time.NewTimer(d).C:
+		return nil
 	}
 }
 
@@ -349,34 +339,16 @@ func (n *testNode) mustAppend(t testing.TB, record string) uint64 {
 	return place
 }
 
-// appendAll has every node append records at once. It returns the acknowledged records of each node and their
-// sequences.
-func (f *testCluster) appendAll(each int) (acknowledged [3][]string, places [3][]uint64) {
-	f.t.Helper()
-	var all sync.WaitGroup
-	for i, n := range f.nodes {
-		all.Go(func() {
-			for k := range each {
-				record := fmt.Sprintf("n%d record %d", i+1, k)
-				place, err := n.append(record)
-				if err != nil {
-					f.t.Errorf("append: %v", err)
-					return
-				}
-				acknowledged[i], places[i] = append(acknowledged[i], record), append(places[i], place)
-			}
-		})
-	}
-	all.Wait()
-	return acknowledged, places
-}
-
 // otherHistory is the last step on a cluster: every node stops before it applies a record of a node that has another
 // one before it.
 func otherHistory(t *testing.T, f *testCluster) {
 	f.awaitSameRecords(f.nodes[0].last())
 	last, sum := f.nodes[0].cluster.Journal().position()
-	f.publishRaw(last, (&frame{sequence: last + 1, previous: sum + 1, record: []byte("whole")}).encode())
+	leader, entry := f.nodes[f.leader()].cluster, frame{sequence: last + 1, previous: sum + 1, record: []byte("whole")}
+	eventually(t, "an entry that is taken", func() bool {
+		term, _ := leader.Journal().Leadership()
+		return leader.replica.propose(term, entry.encode())
+	})
 	for _, n := range f.nodes {
 		if err := n.awaitEnd(t); !errors.Is(err, ErrDiverged) || !strings.Contains(err.Error(), fmt.Sprintf("record %d", last+1)) {
 			t.Errorf("follow ended with %v", err)
@@ -386,20 +358,6 @@ func otherHistory(t *testing.T, f *testCluster) {
 		}
 		if _, err := n.cluster.Journal().Append(last, [][]byte{[]byte("more")}); !errors.Is(err, errClosed) {
 			t.Errorf("append after that: %v", err)
-		}
-	}
-}
-
-// snapshotAll has every running node write a snapshot.
-func (f *testCluster) snapshotAll(sequence uint64) {
-	f.t.Helper()
-	for _, n := range f.nodes {
-		if n == nil {
-			continue
-		}
-		n.await(f.t, sequence)
-		if err := n.cluster.Journal().WriteSnapshot(sequence, func(io.Writer) error { return nil }); err != nil {
-			f.t.Fatal(err)
 		}
 	}
 }
@@ -456,46 +414,15 @@ func (n *testNode) otherLists() (count int) {
 	return count
 }
 
-// All ports are below 32,768, which is the first port that Linux chooses for outgoing connections.
-const (
-	firstPort   = 20_000
-	portCount   = 12_000
-	attemptsMax = 1_000
-	// processPortStep separates the ports that test processes with consecutive process IDs try first.
-	processPortStep = 97
-)
+// hosts is the number of loopback hosts that the tests of this process have used. No two tests share one, so a node
+// that starts again finds its address free, and no node of an earlier test dials it.
+var hosts atomic.Int64
 
-// triedPorts is the number of ports that this process has tried. It never decreases: nodes of an earlier test may still
-// dial their old ports, so a port is tried again only after all others.
-var triedPorts atomic.Int64
-
-// freeAddresses returns count loopback addresses (host:port) for TCP. They are reserved until the end of the test, even
-// while no node listens on them: a node that starts again must not find another process, or a node of another test, at
-// its address. To reserve a port among test processes, it keeps a UDP socket open on the same port.
-func freeAddresses(t testing.TB, count int) []string {
-	t.Helper()
-	var addresses []string
-	for range attemptsMax {
-		if len(addresses) == count {
-			return addresses
-		}
-		n := int64(os.Getpid())*processPortStep + triedPorts.Add(1)
-		address := fmt.Sprintf("127.0.0.1:%d", firstPort+n%portCount)
-		if reserve(t, address) {
-			addresses = append(addresses, address)
-		}
+// freeAddresses returns count loopback addresses (host:port) that no other test uses.
+func freeAddresses(count int) (addresses []string) {
+	for range count {
+		n := int64(os.Getpid())<<8 + hosts.Add(1)
+		addresses = append(addresses, fmt.Sprintf("127.%d.%d.%d:6221", 64+n>>16&63, n>>8&255, n&255))
 	}
-	t.Fatalf("%d of %d free ports from %d to %d after %d tries", len(addresses), count, firstPort, firstPort+portCount-1, attemptsMax)
-	return nil
-}
-
-// reserve reserves an address. It returns false if another test or process uses the address.
-func reserve(t testing.TB, address string) bool {
-	reservation, err := net.ListenPacket("udp", address)
-	if err != nil {
-		return false
-	}
-	t.Cleanup(func() { _ = reservation.Close() })
-	listener, err := net.Listen("tcp", address)
-	return err == nil && listener.Close() == nil
+	return addresses
 }

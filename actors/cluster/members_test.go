@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/tasard/tasard/engine"
@@ -16,7 +14,7 @@ func TestMembers(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	for i, at := range freeAddresses(t, 2) {
+	for i, at := range freeAddresses(2) {
 		f.members = append(f.members, Member{Node: engine.NodeID(i + 4), Address: at})
 	}
 	for i, m := range f.members[3:] {
@@ -25,14 +23,14 @@ func TestMembers(t *testing.T) {
 	for i := range 3 {
 		f.relist(i, f.members)
 	}
-	written := f.mustAppendSome("before")
+	written := f.appendMany("before", 5)
 	if got := f.voterNames(); len(got) != 3 {
 		t.Errorf("%q vote while two of five members were never seen", got)
 	}
 	f.start(3)
 	f.start(4)
 	eventually(t, "five voters", func() bool { return len(f.voterNames()) == 5 && f.currentMembers() == 5 })
-	written = append(written, f.mustAppendSome("five")...)
+	written = append(written, f.appendMany("five", 5)...)
 
 	left := slices.Clone(f.members[2:])
 	for _, i := range []int{2, 3, 4} {
@@ -41,18 +39,18 @@ func TestMembers(t *testing.T) {
 	}
 	f.stop(0)
 	f.stop(1)
-	written = append(written, f.mustAppendSome("three of five")...)
+	written = append(written, f.appendMany("three of five", 5)...)
 	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"node-3", "node-4", "node-5"}) })
 	eventually(t, "no report about the nodes that have left", func() bool { return len(f.nodes[f.leader()].cluster.Status().Nodes) == 3 })
 
 	left = slices.Clone(left)
-	left[2].Address = freeAddresses(t, 1)[0] // node-5 moves
+	left[2].Address = freeAddresses(1)[0] // node-5 moves
 	f.configs[4].Listen = left[2].Address
 	for _, i := range []int{2, 3, 4} {
 		f.relist(i, left)
 	}
 	f.stop(2)
-	written = append(written, f.mustAppendSome("two of three")...)
+	written = append(written, f.appendMany("two of three", 5)...)
 	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
 		t.Errorf("the log has %q, acknowledged were %q", log, written)
 	}
@@ -63,8 +61,8 @@ func TestMembers_Swap(t *testing.T) {
 	t.Parallel()
 	f := newTestCluster(t)
 	f.startAll()
-	written := f.mustAppendSome("before")
-	f.members = append(slices.Clone(f.members[:2]), Member{Node: 4, Address: freeAddresses(t, 1)[0]})
+	written := f.appendMany("before", 5)
+	f.members = append(slices.Clone(f.members[:2]), Member{Node: 4, Address: freeAddresses(1)[0]})
 	f.configs, f.nodes = append(f.configs, f.config(4, f.members[2].Address, t.TempDir())), append(f.nodes, nil)
 	f.relist(0, f.members)
 	f.relist(1, f.members)
@@ -72,7 +70,7 @@ func TestMembers_Swap(t *testing.T) {
 	f.start(3)
 	eventually(t, "three voters", func() bool { return slices.Equal(f.voterNames(), []string{"node-1", "node-2", "node-4"}) })
 	f.stop(f.leader())
-	written = append(written, f.mustAppendSome("without one of the first")...)
+	written = append(written, f.appendMany("without one of the first", 5)...)
 	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
 		t.Errorf("the log has %q, acknowledged were %q", log, written)
 	}
@@ -85,18 +83,6 @@ func (f *testCluster) relist(i int, members []Member) {
 	f.configs[i].Members = members
 	n := f.start(i)
 	eventually(f.t, "the restarted node is current", func() bool { return n.cluster.replica.caughtUp() })
-}
-
-var someCount atomic.Int64
-
-// mustAppendSome appends records through the leader and returns them.
-func (f *testCluster) mustAppendSome(what string) (records []string) {
-	f.t.Helper()
-	for range 5 {
-		records = append(records, fmt.Sprint(what, " ", someCount.Add(1)))
-		f.nodes[f.leader()].mustAppend(f.t, records[len(records)-1])
-	}
-	return records
 }
 
 func (f *testCluster) voterNames() (names []string) {

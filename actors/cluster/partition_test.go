@@ -28,7 +28,7 @@ func newNetwork(t testing.TB, f *testCluster) *network {
 	t.Helper()
 	w := &network{t: t, cut: none}
 	w.healed.L = &w.mu
-	nowhere := freeAddresses(t, len(f.configs)) // nodes must not learn addresses that bypass the proxies
+	nowhere := freeAddresses(len(f.configs)) // nodes must not learn addresses that bypass the proxies
 	for from := range f.configs {
 		f.configs[from].Members = slices.Clone(f.members)
 		for to, m := range f.members {

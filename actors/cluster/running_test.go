@@ -3,10 +3,12 @@ package cluster
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -29,7 +31,22 @@ func TestRunning(t *testing.T) {
 // oneWinner has three nodes append at once: each record is in the stream once, in the same order on every node.
 func oneWinner(t *testing.T, f *testCluster) {
 	const each = 20
-	acknowledged, places := f.appendAll(each)
+	var acknowledged [3][]string
+	var places [3][]uint64
+	var all sync.WaitGroup
+	for i, n := range f.nodes {
+		all.Go(func() {
+			for k := range each {
+				record := fmt.Sprintf("n%d record %d", i+1, k)
+				place, err := n.append(record)
+				if err != nil {
+					t.Errorf("append: %v", err)
+				}
+				acknowledged[i], places[i] = append(acknowledged[i], record), append(places[i], place)
+			}
+		})
+	}
+	all.Wait()
 	log, taken := f.awaitSameRecords(0), slices.Concat(places[:]...)
 	slices.Sort(taken)
 	if len(log) != 3*each || len(slices.Compact(taken)) != 3*each {
@@ -127,7 +144,7 @@ func slowDelivery(t *testing.T, f *testCluster) {
 	slow := f.nodes[(f.leader()+1)%3]
 	before := slow.last()
 	slow.gate.Lock()
-	f.appendMany(slowRecords)
+	f.appendMany("for the slow one", slowRecords)
 	slow.gate.Unlock()
 	if log := f.awaitSameRecords(before); len(log) != slowRecords {
 		t.Errorf("%d records, want %d", len(log), slowRecords)
@@ -174,7 +191,7 @@ func oneCodeKey(t *testing.T, f *testCluster) {
 // it may lack records that it acknowledged.
 func sameNodeTwice(t *testing.T, f *testCluster) {
 	const words = "have accepted another process as node-2"
-	first, second, elsewhere := f.configs[1], f.configs[1], freeAddresses(f.parent, 1)[0]
+	first, second, elsewhere := f.configs[1], f.configs[1], freeAddresses(1)[0]
 	second.Dir, second.Listen = f.parent.TempDir(), elsewhere
 	wantRefused(t, second, words)
 	copied := second

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -38,7 +37,7 @@ func (b *logBuffer) String() string {
 func startTransport(t *testing.T, c Config) (*transport, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
-	c.Dir, c.Listen, c.Logger = t.TempDir(), freeAddresses(t, 1)[0], slog.New(slog.NewTextHandler(log, nil))
+	c.Dir, c.Listen, c.Logger = t.TempDir(), freeAddresses(1)[0], slog.New(slog.NewTextHandler(log, nil))
 	node, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +110,8 @@ func TestTransport_Flood(t *testing.T) {
 	}
 }
 
-// TestTransport_Refused: only nodes of this cluster that look for this node get an answer.
+// TestTransport_Refused: only nodes of this cluster that look for this node get an answer, and a node that dials
+// another one by a wrong address notices it.
 func TestTransport_Refused(t *testing.T) {
 	t.Parallel()
 	c := valid()
@@ -133,6 +133,9 @@ func TestTransport_Refused(t *testing.T) {
 		}
 		eventually(t, tt.name+" in the log", func() bool { return strings.Contains(log.String(), tt.words) })
 	}
+	if _, err := transport.dial(t.Context(), "node-2", transport.listener.Addr().String()); err == nil {
+		t.Error("this node was taken for node-2")
+	}
 }
 
 // TestTransport_OtherSecret: neither end of a connection gets to the hello if the other end has another secret or no
@@ -152,7 +155,7 @@ func TestTransport_OtherSecret(t *testing.T) {
 	}
 	impostor := configOf(t, other) // listens at the port of a stopped node, and takes every client
 	impostor.ClientAuth = tls.NoClientCert
-	listener, err := tls.Listen("tcp", freeAddresses(t, 1)[0], impostor)
+	listener, err := tls.Listen("tcp", freeAddresses(1)[0], impostor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,23 +171,12 @@ func TestTransport_OtherSecret(t *testing.T) {
 	}
 }
 
-// TestTransport_WrongNode: a node that dials another one by a wrong address notices it.
-func TestTransport_WrongNode(t *testing.T) {
-	t.Parallel()
-	transport, _ := startTransport(t, valid())
-	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
-	defer cancel()
-	if _, err := transport.dial(ctx, "node-2", transport.listener.Addr().String()); err == nil {
-		t.Error("this node was taken for node-2")
-	}
-}
-
 // TestTransport_OwnClaim: a node that still has a connection of a process that was killed does not take the node's next
 // process for one that refuses it.
 func TestTransport_OwnClaim(t *testing.T) {
 	t.Parallel()
 	c := valid()
-	c.Members[1].Address = freeAddresses(t, 1)[0]
+	c.Members[1].Address = freeAddresses(1)[0]
 	transport, _ := startTransport(t, c)
 	transport.mu.Lock()
 	transport.claims["node-2"] = &claim{process: "killed", connections: 1}
