@@ -45,8 +45,6 @@ type serverLoad struct {
 // noteShortage is the listeners' callback; see OnShortage in conn.Config.
 func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
 
-func (s *serverLoad) noteShed() { s.shedding.Report(s.clock()) }
-
 func (s *serverLoad) serverCondition() engine.Condition {
 	since := s.draining.Load()
 	if since == nil {

@@ -92,17 +92,6 @@ func (w *responder) startResponse(ctx *fasthttp.RequestCtx) {
 	w.setHeaderLines(header, w.appendDeprecation(lines[:len(lines):len(lines)]))
 }
 
-// restartResponse is like startResponse, but first removes all headers.
-func (w *responder) restartResponse(ctx *fasthttp.RequestCtx) {
-	header := &ctx.Response.Header
-	mustClose := header.ConnectionClose()
-	w.blank.CopyTo(header)
-	if mustClose {
-		header.SetConnectionClose()
-	}
-	w.startResponse(ctx)
-}
-
 // setHeaderLines calls the function setHeaderLines. With a Harness it also adds the Date header.
 func (w *responder) setHeaderLines(header *fasthttp.ResponseHeader, lines []byte) {
 	if w.config.Harness != nil {
@@ -134,7 +123,7 @@ func (w *responder) answerError(ctx *fasthttp.RequestCtx, err error) {
 			slog.String("requestId", string(w.idOf(ctx))), slog.String("code", string(code)), slog.String("cause", err.Error()))
 	}
 	if code == engine.CodeOverloaded && !isAccountTarget(ctx.Request.Header.RequestURI()) { // not for account operations: a full mail queue gives the same code
-		w.load.noteShed()
+		w.load.shedding.Report(w.load.clock())
 	}
 	switch answered {
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
@@ -161,8 +150,12 @@ func (w *responder) rejectWithDetails(ctx *fasthttp.RequestCtx, code engine.Code
 	ctx.SetStatusCode(answered)
 	ctx.Response.ResetBody()
 	body := ctx.Response.SwapBody(nil)[:0]
-	ctx.Response.SwapBody(appendError(body, code, message, string(w.idOf(ctx)), details))
-	w.gzipError(ctx)
+	body = appendError(body, code, message, string(w.idOf(ctx)), details)
+	ctx.Response.SwapBody(body)
+	if len(body) >= rendered.GzipBytesMin && fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
+		ctx.Response.SetBodyRaw(w.compressor.Compress(body)) // the HTTP library's compression starts goroutines that never end
+		ctx.Response.Header.SetContentEncoding(rendered.Gzip)
+	}
 }
 
 // rejectPanic answers 500 and logs the panic with the request id.
@@ -172,7 +165,12 @@ func (w *responder) rejectPanic(ctx *fasthttp.RequestCtx, cause any) {
 		cause, stack = express.cause, express.stack
 	}
 	ctx.Response.SkipBody = ctx.IsHead()
-	w.restartResponse(ctx)
+	mustClose := ctx.Response.ConnectionClose()
+	w.blank.CopyTo(&ctx.Response.Header)
+	if mustClose {
+		ctx.SetConnectionClose()
+	}
+	w.startResponse(ctx)
 	w.config.Logger.LogAttrs(context.Background(), slog.LevelError, "a request ended in a panic", slog.String("requestId", string(w.idOf(ctx))),
 		slog.Any("cause", cause), slog.String("stack", string(stack)))
 	w.reject(ctx, engine.CodeInternalError, internalMessage)
@@ -214,16 +212,6 @@ func (w *responder) answerEmpty(ctx *fasthttp.RequestCtx, status int) {
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentTypeBytes(nil)
 	ctx.Response.ResetBody()
-}
-
-// gzipError compresses the body of an error if it is long enough and the client accepts gzip.
-func (w *responder) gzipError(ctx *fasthttp.RequestCtx) {
-	body := ctx.Response.Body()
-	if len(body) < rendered.GzipBytesMin || !fields.AcceptsGzip(ctx.Request.Header.PeekAll(fasthttp.HeaderAcceptEncoding)) {
-		return
-	}
-	ctx.Response.SetBodyRaw(w.compressor.Compress(body)) // the HTTP library's compression starts goroutines that never end
-	ctx.Response.Header.SetContentEncoding(rendered.Gzip)
 }
 
 // writeHead sets the header lines of a 200 or 304.

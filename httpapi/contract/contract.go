@@ -97,13 +97,14 @@ const (
 )
 
 // localText replaces the sentences about keys and limits by sentences about this node at present.
-func (c *Config) localText(text string, k keyState) string {
+func (c *Config) localText(text, keysFrom string) string {
 	var pairs []string
-	switch {
-	case k.required:
+	switch keysFrom {
+	case "":
+	case "now":
 		pairs = append(pairs, keySentence, "Every request needs a key; /account makes one, for free.", llmsKeyPhrase, "every request needs a key.")
-	case k.from != "":
-		pairs = append(pairs, keySentence, "No key is needed until "+k.from+"; from then on every request needs one.", llmsKeyPhrase, "no key needed until "+k.from+".")
+	default:
+		pairs = append(pairs, keySentence, "No key is needed until "+keysFrom+"; from then on every request needs one.", llmsKeyPhrase, "no key needed until "+keysFrom+".")
 	}
 	if !c.Limits.On {
 		pairs = append(pairs, limitsSentence, "This node has no limits. Where there are limits, the following holds.", llmsLimitPhrase, "This node has no limits.")
@@ -124,18 +125,16 @@ func thousands(n int) string {
 	return text
 }
 
-// keyState tells when API keys are required.
-type keyState struct {
-	from     string // "" = not announced
-	required bool   // the time in from has passed
-}
-
-func (c *Config) keyState() keyState {
+// keysFrom returns the time from which API keys are required: "" = not announced, "now" = it has passed.
+func (c *Config) keysFrom() string {
 	from := c.KeysRequired()
-	if from.IsZero() {
-		return keyState{}
+	switch {
+	case from.IsZero():
+		return ""
+	case !c.Clock().Before(from):
+		return "now"
 	}
-	return keyState{from.UTC().Format(time.RFC3339), !c.Clock().Before(from)}
+	return from.UTC().Format(time.RFC3339)
 }
 
 // encode encodes a value as JSON without HTML escapes. It panics if the value cannot be encoded.
@@ -156,19 +155,19 @@ type document struct {
 	newest          atomic.Pointer[content]
 }
 
-// content is a document for one keyState.
+// content is a document for a result of Config.keysFrom.
 type content struct {
-	keys keyState
-	body *rendered.Body
+	keysFrom string
+	body     *rendered.Body
 }
 
-// content returns the cached content for the present keyState, or creates it.
+// content returns the cached content for the present keysFrom, or creates it.
 func (d *document) content() *content {
-	keys := d.config.keyState()
-	if newest := d.newest.Load(); newest != nil && newest.keys == keys {
+	keysFrom := d.config.keysFrom()
+	if newest := d.newest.Load(); newest != nil && newest.keysFrom == keysFrom {
 		return newest
 	}
-	made := &content{keys, rendered.Undated([]byte(d.config.localText(d.text, keys)))}
+	made := &content{keysFrom, rendered.Undated([]byte(d.config.localText(d.text, keysFrom)))}
 	d.newest.Store(made)
 	return made
 }
