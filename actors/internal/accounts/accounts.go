@@ -53,6 +53,7 @@ func New(c Config) (*Accounts, error) {
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
+	t.Kinds.Registrar.Reserve = c.MailboxMax + mailbox.ReserveDefault // results of all pending decisions
 	t.keyPolicy.Store(&account.KeyPolicy{})
 	t.codesUsedUp.Store(&account.CodesUsedUp{})
 	if _, err := io.ReadFull(c.Random, t.LoginCodeKey[:]); err != nil {

@@ -26,29 +26,21 @@ type RegistrarActor struct {
 	self     *mailbox.Ref
 	registry *account.Registry
 
-	pending  []*decision   // decisions to be written next
-	inFlight []*decision   // decisions being written
-	writing  bool          // the newest write has no result yet
-	stopped  *engine.Error // not nil: why the node has stopped
+	pending []*decision   // decisions being written, in order
+	stopped *engine.Error // not nil: why the node has stopped
 }
 
 // decision holds the events that a request leads to, until they are durable.
 type decision struct {
-	request *registryChange
-	term    uint64 // of Log.Decides before the decision
-
+	request   *registryChange
+	write     *commitlog.Write
 	events    []any
-	records   [][]byte         // the encoded events
-	created   *account.Created // the event of a new account, or nil
-	done      func() error     // called after the events are durable and applied; returns the reply; may be nil
-	keyPolicy bool             // one of the events changes the key policy
+	done      func() error // called after the events are durable and applied; returns the reply; may be nil
+	keyPolicy bool         // one of the events changes the key policy
 }
 
 // decideFunc makes a decision.
 type decideFunc func(r *RegistrarActor) (*decision, error)
-
-// registrarRecordsMax is the maximum number of records in one write. A larger decision is written by itself.
-const registrarRecordsMax = 1024
 
 // Receive implements mailbox.Actor.
 func (r *RegistrarActor) Receive(msg mailbox.Message) {
@@ -71,24 +63,18 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 // FailsNode implements mailbox.Actor. After a panic in a request, at most one login attempt too many is counted.
 func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide makes a decision and starts to write it. It rejects the request if this node must not decide or too many
-// decisions are pending.
+// decide makes a decision and starts to write it. It rejects the request if this node must not decide, too many
+// decisions are pending, or the decision fails.
 func (r *RegistrarActor) decide(m *registryChange) {
+	term, decides := r.log.Decides()
 	switch {
 	case r.stopped != nil:
 		m.Reject(r.stopped)
+		return
 	case len(r.pending) >= r.parent.config.MailboxMax:
 		m.Reject(mailbox.ErrOverloaded)
-	default:
-		r.queueDecision(m)
-		r.write()
-	}
-}
-
-// queueDecision makes a decision and adds it to pending. If the decision fails, it rejects the request.
-func (r *RegistrarActor) queueDecision(m *registryChange) {
-	term, decides := r.log.Decides()
-	if !decides {
+		return
+	case !decides:
 		m.Reject(commitlog.ErrNotLeader)
 		return
 	}
@@ -97,17 +83,22 @@ func (r *RegistrarActor) queueDecision(m *registryChange) {
 		m.Reject(AsEngineError(err))
 		return
 	}
+	d.request, d.write = m, &commitlog.Write{From: r.self, Term: term}
 	for _, event := range d.events {
-		record, err := record.Encode(event)
+		encoded, err := record.Encode(event)
 		if err != nil {
 			r.undo(d)
 			m.Reject(Internal(err))
 			return
 		}
-		d.records = append(d.records, record)
+		d.write.Records = append(d.write.Records, encoded)
+		if created, ok := event.(*account.Created); ok {
+			notification := commitlog.Notification{To: r.parent.shardOf(created.Account), Message: &accountCreated{event: created}}
+			d.write.Notifications = append(d.write.Notifications, notification)
+		}
 	}
-	d.request, d.term = m, term
 	r.pending = append(r.pending, d)
+	r.log.Ref.Send(d.write)
 }
 
 func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, expires *time.Time) (*decision, error) {
@@ -145,8 +136,7 @@ func (r *RegistrarActor) checkCode(email account.EmailID, code string, token acc
 	case *account.SessionOpened:
 		*expires = e.Expires
 		if e.New {
-			d.created = &account.Created{Account: e.Account, Email: e.Email, At: e.At}
-			d.events = append(d.events, d.created)
+			d.events = append(d.events, &account.Created{Account: e.Account, Email: e.Email, At: e.At})
 		}
 		d.events = append(d.events, e)
 	default:
@@ -158,58 +148,25 @@ func (r *RegistrarActor) checkCode(email account.EmailID, code string, token acc
 // wallTime returns the wall time of an event, in UTC and without a monotonic reading.
 func wallTime(now account.ClockReading) time.Time { return now.Wall.Round(0).UTC() }
 
-// write sends the events of pending decisions to the journal. It does nothing while a write is in flight. It rejects
-// decisions of an earlier term.
-func (r *RegistrarActor) write() {
-	if r.writing || len(r.pending) == 0 {
-		return
-	}
-	term, decides := r.log.Decides()
-	if !decides || r.pending[0].term != term {
-		r.dropDecisions()
-		return
-	}
-	w := &commitlog.Write{From: r.self, Term: term}
-	created := map[*mailbox.Ref][]*account.Created{}
-	count := 0
-	for _, d := range r.pending {
-		if d.term != term || count > 0 && len(w.Records)+len(d.records) > registrarRecordsMax {
-			break
-		}
-		count++
-		w.Records = append(w.Records, d.records...)
-		if d.created != nil {
-			shard := r.parent.shardOf(d.created.Account)
-			created[shard] = append(created[shard], d.created)
-		}
-	}
-	for shard, events := range created {
-		w.Notifications = append(w.Notifications, commitlog.Notification{To: shard, Message: &accountsCreated{events: events}})
-	}
-	r.inFlight = r.pending[:count:count]
-	r.pending = r.pending[count:]
-	r.writing = true
-	r.log.Ref.Send(w)
-}
-
-// committed handles the result of a write: it applies durable events and replies to the callers. inFlight is empty if
-// remote has dropped the decisions.
+// committed handles the result of a write: it applies durable events and replies to the caller. The decision is missing
+// if remote has dropped it.
 func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
-	done := r.inFlight
-	r.inFlight, r.writing = nil, false
-	for _, d := range done {
-		if m.Err != nil {
-			r.undo(d)
-			d.request.Reject(m.Err)
-			continue
-		}
-		var err error
-		if r.apply(d.events); d.done != nil {
-			err = d.done()
-		}
-		d.request.Reply(struct{}{}, err)
+	i := slices.IndexFunc(r.pending, func(d *decision) bool { return d.write == m.Write })
+	if i < 0 {
+		return
 	}
-	r.write()
+	d := r.pending[i]
+	r.pending = slices.Delete(r.pending, i, i+1)
+	if m.Err != nil {
+		r.undo(d)
+		d.request.Reject(m.Err)
+		return
+	}
+	var err error
+	if r.apply(d.events); d.done != nil {
+		err = d.done()
+	}
+	d.request.Reply(struct{}{}, err)
 }
 
 func (r *RegistrarActor) apply(events []any) {
@@ -246,12 +203,10 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 // RejectAll implements mailbox.Actor. It rejects the requests of all decisions.
 func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
-	for _, decisions := range [][]*decision{r.inFlight, r.pending} {
-		for _, d := range decisions {
-			d.request.Reject(err)
-		}
+	for _, d := range r.pending {
+		d.request.Reject(err)
 	}
-	r.inFlight, r.pending = nil, nil
+	r.pending = nil
 }
 
 // remote applies events that this node has not decided as the leader. Decisions that have no result yet are of an
@@ -274,8 +229,8 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 
 // dropDecisions rejects all decisions. The journal has written none of them.
 func (r *RegistrarActor) dropDecisions() {
-	dropped := slices.Concat(r.inFlight, r.pending)
-	r.inFlight, r.pending = nil, nil
+	dropped := r.pending
+	r.pending = nil
 	for _, d := range slices.Backward(dropped) {
 		r.undo(d)
 		d.request.Reject(commitlog.ErrNotLeader)

@@ -331,7 +331,7 @@ func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time)
 		return account.KeyPolicy{}, err
 	}
 	err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
-		if slices.ContainsFunc(slices.Concat(r.inFlight, r.pending), func(d *decision) bool { return d.keyPolicy }) {
+		if slices.ContainsFunc(r.pending, func(d *decision) bool { return d.keyPolicy }) {
 			return nil, mailbox.ErrOverloaded
 		}
 		event, err := decide(*t.keyPolicy.Load(), t.clock.Now().Wall)

@@ -78,10 +78,10 @@ type (
 	ListQuery struct{}
 )
 
-// accountsCreated tells a shard about new accounts. The journal sends it after the events are durable.
-type accountsCreated struct {
+// accountCreated tells a shard about a new account. The journal sends it after the event is durable.
+type accountCreated struct {
 	mailbox.OneWay
-	events []*account.Created
+	event *account.Created
 }
 
 // leaseReturned tells a shard that an account has no more events to write before the stop.
@@ -107,8 +107,8 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 		s.writeDone(m.Err)
 	case *asked:
 		s.askDone(m)
-	case *accountsCreated:
-		s.created(m.events)
+	case *accountCreated:
+		s.created(m.event)
 	case *commitlog.RemoteEvents[account.Event]:
 		s.remote(m)
 	case *CheckReturns:
@@ -167,14 +167,12 @@ func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 	return a
 }
 
-// created starts actors for new accounts.
-func (s *ShardActor) created(events []*account.Created) {
-	for _, event := range events {
-		state := account.New(event.Account)
-		state.SetNode(s.parent.Node)
-		state.Apply(event, s.parent.clock.Now())
-		s.add(event.Account, state)
-	}
+// created starts the actor of a new account.
+func (s *ShardActor) created(event *account.Created) {
+	state := account.New(event.Account)
+	state.SetNode(s.parent.Node)
+	state.Apply(event, s.parent.clock.Now())
+	s.add(event.Account, state)
 }
 
 // gather adds an event to the waiting events. It writes an urgent event at once, others after FlushDelay.
@@ -326,7 +324,7 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 
 func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
 	if created, ok := events[0].(*account.Created); ok {
-		s.created([]*account.Created{created})
+		s.created(created)
 		events = events[1:]
 	}
 	if len(events) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Write asks the Actor to make records of an owner durable. An owner (actor with state) has at most one Write in
-// flight.
+// Write asks the Actor to make records of an owner (actor with state) durable. Each owner limits its writes in flight.
+// Their results come in any order if one of them fails.
 type Write struct {
 	mailbox.OneWay
 	From          *mailbox.Ref // the owner
@@ -26,17 +26,15 @@ type Notification struct {
 	Message mailbox.Message
 }
 
-// Reject implements mailbox.Message. It answers the owner if the Actor has stopped.
-func (w *Write) Reject(cause *engine.Error) { w.From.Send(&WriteResult{Err: cause}) }
+// Reject implements mailbox.Message. It also rejects a write for the Actor.
+func (w *Write) Reject(cause *engine.Error) { w.From.Send(&WriteResult{Write: w, Err: cause}) }
 
 // WriteResult tells the owner that its Write is done. If Err is nil, the records are durable.
 type WriteResult struct {
 	mailbox.OneWay
-	Err *engine.Error
+	Write *Write
+	Err   *engine.Error
 }
-
-// durable is the WriteResult of every successful Write.
-var durable = &WriteResult{}
 
 // finishRequest asks the Actor to write all queued records and take a final snapshot. Then the Actor replies.
 type finishRequest = mailbox.Request[struct{}, struct{}]
@@ -105,12 +103,12 @@ func (a *Actor) enqueue(w *Write) {
 	problem := a.writeProblem()
 	switch {
 	case problem != nil:
-		w.From.Send(&WriteResult{Err: ReadOnly(problem)})
+		w.Reject(ReadOnly(problem))
 	case a.outdated(w):
-		w.From.Send(&WriteResult{Err: ErrNotLeader})
+		w.Reject(ErrNotLeader)
 	default:
 		a.log.Health.noteQueued()
-		a.waiting = append(a.waiting, w) // bounded: each owner has at most one Write in flight
+		a.waiting = append(a.waiting, w) // bounded: each owner limits its writes in flight
 	}
 }
 
@@ -250,7 +248,7 @@ func (a *Actor) commit(batch []*Write) {
 		for _, n := range w.Notifications {
 			n.To.Send(n.Message)
 		}
-		w.From.Send(durable)
+		w.From.Send(&WriteResult{Write: w})
 	}
 }
 
@@ -276,7 +274,7 @@ func (a *Actor) rejectAll() {
 	for len(a.waiting) > 0 {
 		w := a.waiting[0]
 		a.waiting = a.waiting[1:]
-		w.From.Send(&WriteResult{Err: a.stopCause})
+		w.Reject(a.stopCause)
 	}
 	for len(a.stateRequests) > 0 {
 		q := a.stateRequests[0]

@@ -286,7 +286,7 @@ func (a *Actor) rejectOutdated() {
 	a.waiting = slices.DeleteFunc(a.waiting, func(w *Write) bool {
 		outdated := a.outdated(w)
 		if outdated {
-			w.From.Send(&WriteResult{Err: ErrNotLeader})
+			w.Reject(ErrNotLeader)
 		}
 		return outdated
 	})
@@ -336,7 +336,7 @@ func (a *Actor) rejectBatch(cause *engine.Error) {
 
 func rejectWrites(batch []*Write, cause *engine.Error) {
 	for _, w := range batch {
-		w.From.Send(&WriteResult{Err: cause})
+		w.Reject(cause)
 	}
 }
 
