@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -389,7 +388,10 @@ func (r *replica) send(m *pb.Message) {
 // name returns the name of a node. A new node has no entries yet, and gets the names of others only from their
 // heartbeats.
 func (r *replica) name(id uint64) string {
-	return cmp.Or(r.state.Load().Nodes[id].Name, r.c.peers.nameOf(id))
+	if n, known := r.state.Load().Nodes[id]; known {
+		return n.Name
+	}
+	return r.c.peers.nameOf(id)
 }
 
 func mustMarshal(m proto.Message) []byte {
