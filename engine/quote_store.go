@@ -166,11 +166,6 @@ func preferredOf(quotes []*SourceQuote) *SourceQuote {
 	return preferred
 }
 
-func (q *quote) withdraw(sourceID string) {
-	q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(s *SourceQuote) bool { return s.SourceID == sourceID })
-	q.preferred = preferredOf(q.sourceQuotes)
-}
-
 func (q *quote) addPending(pending PendingConfirmation) {
 	compare := func(p PendingConfirmation, sourceID string) int { return cmp.Compare(p.SourceID, sourceID) }
 	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
@@ -316,7 +311,9 @@ func (s *quoteStore) removeQuarantined(id uint64) {
 func (s *quoteStore) withdraw(e *Withdrawn) {
 	value := s.quote(e.Key).sourceQuote(e.SourceID)
 	if !e.HistoryOnly {
-		s.mutableQuote(e.Key).withdraw(e.SourceID)
+		q := s.mutableQuote(e.Key)
+		q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(s *SourceQuote) bool { return s.SourceID == e.SourceID })
+		q.preferred = preferredOf(q.sourceQuotes)
 		s.market.known = false
 	}
 	switch {

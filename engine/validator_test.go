@@ -348,15 +348,13 @@ func TestI3_SevenDaysAhead(t *testing.T) {
 // 366 days are kept, also when the newest row is seven days ahead.
 func TestT9_DaysAreKeptThoughARowIsAhead(t *testing.T) {
 	f := newFixture(t)
-	rules := DefaultRules()
-	rules.HistoryDays = HistoryDaysMin
-	f.state = NewCurrencyState("USD", testCatalogue(), rules)
+	f.state = shortHistory("USD")
 	today := DateOf(noon)
 	first := usd("bhd", "57", "60")
 	first.EffectiveDate = today - HistoryDaysMin + 1
 	f.accept("a", first)
 	ahead := usd("popular", "57", "60")
-	ahead.EffectiveDate = today + Date(rules.FutureDaysMax)
+	ahead.EffectiveDate = today + Date(f.state.rules.FutureDaysMax)
 	f.accept("a", ahead)
 	if rows := f.historyOn(first.EffectiveDate, "bhd"); len(rows) != 1 {
 		t.Errorf("the row of %s is gone", first.EffectiveDate)

@@ -22,7 +22,7 @@ const prefix = "tasard_"
 // scrapesMax is the maximum number of concurrent scrapes.
 const scrapesMax = 4
 
-// Config names the parts of a node whose metrics are served. A nil part is left out.
+// Config names the parts of a node whose metrics are served. Archive, Mail, Cluster and DroppedLogLines may be nil.
 type Config struct {
 	Version string // of the program that runs
 	System  System
