@@ -501,12 +501,10 @@ func (f *Frame) writeErrorText(w http.ResponseWriter, r *Request, status int, ke
 	page.body.Send(w, r.Request, page.status)
 }
 
-// hstsPolicy makes a browser use https for this host for half a year.
-const hstsPolicy = "max-age=15552000"
-
 const (
 	errorPageCacheDuration = time.Hour
-	emptyKey               = "error.empty" // key of the texts of a node without rates
+	emptyKey               = "error.empty"      // key of the texts of a node without rates
+	hstsPolicy             = "max-age=15552000" // makes a browser use https for this host for half a year
 )
 
 func (f *Frame) errorPage(r *Request, status int, key string) *Document {

@@ -54,12 +54,15 @@ func (p *Pages) home(q pageQuery, l *Localizer) (Node, error) {
 	filter := engine.Filter{Currency: q.Currency, Channel: q.Channel, Kind: engine.Commercial}
 	page := engine.PageRequest{Limit: engine.LimitMax}
 	ranking, errRanking := p.service.Ranking(engine.RankingQuery{Filter: filter, PageRequest: page, Operation: q.Operation})
+	if err := cmp.Or(errTabs, errRanking); err != nil { // the other queries would probably fail too
+		return nil, err
+	}
 	rates, errRates := p.service.Rates(engine.RatesQuery{Filter: filter, PageRequest: page})
 	reference, errReference := p.service.Rates(engine.RatesQuery{Filter: engine.Filter{Currency: q.Currency, Kind: engine.Reference}, PageRequest: page})
 	days, errDays := p.history.market(q.Currency, l.now)
 	best, errBest := p.bestRates(q.Currency)
 	before, errBefore := closesOf(p.service, q.Currency, previousDay(days, engine.DateOf(l.now)).Date)
-	if err := cmp.Or(errTabs, errRanking, errRates, errReference, errDays, errBest, errBefore); err != nil {
+	if err := cmp.Or(errRates, errReference, errDays, errBest, errBefore); err != nil {
 		return nil, err
 	}
 	return Group{
