@@ -243,7 +243,7 @@ func (s *ShardActor) grantDay(w *eventWrite) {
 
 func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
 	return &account.DayGranted{
-		Shard: s.index, Shards: uint64(s.parent.config.Shards), Day: day, Size: s.parent.config.QuotaPolicy.LeaseSize, Monotonic: s.parent.clock.Now().Monotonic,
+		Shard: s.index, Shards: uint64(len(s.parent.Shards)), Day: day, Size: s.parent.config.QuotaPolicy.LeaseSize, Monotonic: s.parent.clock.Now().Monotonic,
 	}
 }
 
@@ -345,7 +345,7 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 	}
 	c, position := m.Snapshot, 0
 	c.Accounts[m.Index] = make([][]byte, len(s.Accounts))
-	c.Grants[m.Index] = s.grants.Load().OfShard(s.index, uint64(s.parent.config.Shards))
+	c.Grants[m.Index] = s.grants.Load().OfShard(s.index, uint64(len(s.parent.Shards)))
 	c.Pending.Add(int64(len(s.Accounts)))
 	for _, acct := range s.Accounts {
 		acct.Ref.Deliver(&commitlog.SnapshotRequest{Snapshot: c, Index: m.Index, Position: position})
