@@ -42,9 +42,6 @@ type serverLoad struct {
 	draining  atomic.Pointer[time.Time] // time of Drain, or nil
 }
 
-// noteShortage is the listeners' callback; see OnShortage in conn.Config.
-func (s *serverLoad) noteShortage() { s.shortage.Report(s.clock()) }
-
 func (s *serverLoad) serverCondition() engine.Condition {
 	since := s.draining.Load()
 	if since == nil {

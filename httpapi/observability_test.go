@@ -478,7 +478,7 @@ func TestS15_Load(t *testing.T) {
 func TestS15_Short(t *testing.T) {
 	now := fakeNow()
 	s := &serverLoad{clock: func() time.Time { return now }, conns: new(conn.Counts), connsMax: 2}
-	s.noteShortage()
+	s.shortage.Report(now)
 	if got := s.connectionsCondition().State; got != "short" {
 		t.Errorf("%q", got)
 	}

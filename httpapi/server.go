@@ -189,7 +189,7 @@ func (s *Server) connConfig() conn.Config {
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
 		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
 		TLS: s.tls, Log: s.config.Logger, Counts: s.conns,
-		Express: s.express, OnShortage: s.load.noteShortage,
+		Express: s.express, OnShortage: func() { s.load.shortage.Report(s.load.clock()) },
 	}
 }
 
