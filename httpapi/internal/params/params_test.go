@@ -50,7 +50,7 @@ func TestTable_Client(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range NewTable() {
-		if !strings.Contains(string(source), strconv.Quote(row.Name)) {
+		if !strings.Contains(string(source), strconv.Quote(row.Name)+", ") {
 			t.Errorf("the client does not know %s", row.Name)
 		}
 	}
