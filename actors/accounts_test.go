@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/accounts"
@@ -220,6 +221,45 @@ func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	if err := <-refused; !isCode(err, engine.CodeInvalidCode) {
 		t.Errorf("%v", err)
 	}
+}
+
+// Two codes of one new address that are used at the same moment open one account, whose keys its limits hold.
+func TestK2_TwoFirstLoginsAreOneAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const day = 100
+		n := startNode(t, Config{QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: day, Minute: 10 * day}}})
+		email := mustEmail(t, "ana@example.com")
+		browsers := []account.Requester{requester(1), {Address: requester(2).Address, Browser: account.Digest{7}}}
+		var codes []string
+		for _, browser := range browsers {
+			must(t, n.RequestCode(email, browser))
+			codes = append(codes, n.mail.code(email))
+			n.pass(time.Minute)
+		}
+		batch := make(chan struct{})
+		n.journal.before = func([][]byte) error { <-batch; return nil }
+		var sessions [2]account.Secret
+		for i, browser := range browsers {
+			go func() { sessions[i], _, _ = n.OpenSession(email, codes[i], browser) }()
+			synctest.Wait()
+		}
+		batch <- struct{}{} // the first login is durable and the second is not
+		synctest.Wait()
+		var keys [2]account.Secret
+		create := func(i int) { _, keys[i], _ = n.CreateKey(sessions[i].Digest(), "") }
+		go create(0)
+		synctest.Wait()
+		close(batch)
+		synctest.Wait()
+		create(1)
+		if list, err := n.Keys(sessions[0].Digest()); len(list) != 2 || n.accounts.Count.Load() != 1 {
+			t.Errorf("%d accounts; keys %v, %v", n.accounts.Count.Load(), list, err)
+		}
+		if got := n.admitted(keys[0].Digest(), day) + n.admitted(keys[1].Digest(), day); got != day {
+			t.Errorf("%d of %d requests", got, day)
+		}
+		n.stop()
+	})
 }
 
 // An e-mail is sent only when the request for a code is durable; when that fails none is sent.

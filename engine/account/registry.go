@@ -395,7 +395,11 @@ func (r *Registry) Abort(event RegistryEvent) {
 	switch e := event.(type) {
 	case *CodeIssued:
 		r.endPendingCode(e.Email)
-		r.attempt(e.Email).nextCodeAt = 0
+		if a := r.attempt(e.Email); a.idle(a.nextCodeAt) {
+			delete(r.attempts, e.Email.digest) // else refused requests would fill the memory
+		} else {
+			a.nextCodeAt = 0
+		}
 	case *CodeFailed:
 		r.endPendingTry(e)
 	case *SessionOpened:

@@ -151,8 +151,8 @@ func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Acc
 	return nil
 }
 
-// ReturnLeases makes every account return the unspent part of its quota lease. It waits up to the timeout for each
-// shard. The caller must send no more requests.
+// ReturnLeases makes every account return the unspent part of its quota lease. It waits up to the timeout for all
+// shards. The caller must send no more requests.
 func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	defer t.timer.stop()
 	var requests []*drainRequest
@@ -161,8 +161,9 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 		requests = append(requests, m)
 		shard.Send(m)
 	}
+	end := t.clock.Now().Monotonic + timeout
 	for _, m := range requests {
-		_, _ = m.Wait(timeout) // after an error the unspent quota is lost, as after a crash
+		_, _ = m.Wait(end - t.clock.Now().Monotonic) // after an error the unspent quota is lost, as after a crash
 	}
 }
 

@@ -167,8 +167,12 @@ func (s *ShardActor) add(id uint64, state *account.Account) *AccountActor {
 	return a
 }
 
-// created starts the actor of a new account.
+// created starts the actor of a new account. Two first logins of an address at the same time both write the event; the
+// second changes nothing.
 func (s *ShardActor) created(event *account.Created) {
+	if s.Accounts[event.Account] != nil {
+		return
+	}
 	state := account.New(event.Account)
 	state.SetNode(s.parent.Node)
 	state.Apply(event, s.parent.clock.Now())
@@ -390,7 +394,7 @@ func (s *ShardActor) endDrain() {
 	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || !s.batch.empty()) {
 		return
 	}
-	if s.stopped == nil && len(d.next) > 0 {
+	if s.stopped == nil && len(d.next) > 0 && !d.failed { // after a failure the others would wait as long, in vain
 		asked := d.next[:min(drainAtOnce, len(d.next))]
 		d.next, d.awaited = d.next[len(asked):], len(asked)
 		for _, acct := range asked {
@@ -494,6 +498,9 @@ func (s *ShardActor) askDone(m *asked) {
 	for i, w := range done {
 		switch err := m.results[i]; {
 		case err != nil:
+			if s.draining != nil {
+				s.draining.failed = true
+			}
 			s.reply(w, AsEngineError(err))
 		default:
 			s.parent.Leases.Add(1)
