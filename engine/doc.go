@@ -16,12 +16,12 @@
 // Service and Ingester are interfaces that package actors implements. Package httpapi, the collectors and the commands
 // call them.
 //
-//	observation.go, event.go                           input and results of decisions
-//	validator.go, plausibility.go, market.go           which observations are refused
-//	currency_state.go, quote_store.go, slots.go        the state of a currency
-//	currency_snapshot.go, market_view.go, history.go   data of responses
-//	rate.go, decimal.go, date.go                       values
-//	catalogue.go, catalogue.json                       institutions, currencies and sources
+//	observation.go, event.go                   input and results of decisions
+//	validator.go, plausibility.go, market.go   which observations are refused
+//	currency_state.go, quote_store.go          the state of a currency
+//	view.go, history.go                        data of responses
+//	rate.go, decimal.go, date.go               values
+//	catalogue.go, catalogue.json               institutions, currencies and sources
 //
 // # Terms
 //
