@@ -236,6 +236,38 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 	}
 }
 
+// TestShared_K2_FiveTriesInAll tries wrong codes on three nodes at once. Behind four of them the right one opens a
+// session on any node, behind five it does on none.
+func TestShared_K2_FiveTriesInAll(t *testing.T) {
+	for seed := range uint64(cases(8, 20)) {
+		for _, wrong := range []int{account.CodeTriesMax - 1, account.CodeTriesMax} {
+			f := startCluster(t, 3, seed, Config{})
+			email := mustEmail(t, "one@example.com")
+			if err := f.nodes[0].RequestCode(email, requester(1)); err != nil {
+				t.Fatal(err)
+			}
+			f.settled()
+			code := f.mail.code(email)
+			var next atomic.Int64
+			f.allAccounts(wrong, func(s *clusterNode, _ int) {
+				if next.Add(1) > int64(wrong) {
+					return
+				}
+				if _, _, err := s.OpenSession(email, notCode(code), requester(2)); accounts.AsEngineError(err).Code != engine.CodeInvalidCode {
+					t.Errorf("node %d: a wrong code: %v", s.node.id, err)
+				}
+			})
+			f.settled()
+			_, _, err := f.nodes[seed%3].OpenSession(email, code, requester(3))
+			if opens := wrong < account.CodeTriesMax; opens != (err == nil) {
+				t.Errorf("seed %d: behind %d wrong tries the right code: %v", seed, wrong, err)
+			}
+			f.spread()
+			f.stop()
+		}
+	}
+}
+
 func notCode(code string) string {
 	if code[0] == '0' {
 		return "1" + code[1:]
