@@ -26,7 +26,7 @@ func checkContract(t *testing.T, c caller, limited bool) {
 	t.Helper()
 	for name, check := range map[string]func(t *testing.T, c caller){
 		"P1 P2 the pages make up the list whatever the limit, and total counts it":  checkPages,
-		"P9 a value that matches nothing gives an empty list":                       checkNothingMatches,
+		"P9 T8 T9 what nothing matches is an empty list":                            checkNothingMatches,
 		"P10 T1 T4 ids, stale and times of rates":                                   checkRates,
 		"Q5 Q6 HEAD is GET without its body, OPTIONS is 204, other methods are 405": checkMethods,
 		"L3 L6 what counts as one request, and what as none":                        checkCosts,
@@ -113,7 +113,8 @@ func checkPages(t *testing.T, c caller) {
 func checkNothingMatches(t *testing.T, c caller) {
 	for _, target := range []string{
 		"/v1/rates?currency=XXX", "/v1/rates?institution=no-such-bank", "/v1/institutions?currency=XXX", "/v1/rates/best?currency=XXX&operation=buy",
-		"/v1/rates/history?institution=no-such-bank", "/v1/convert?currency=XXX&operation=sell&amount=1",
+		"/v1/rates/history?institution=no-such-bank", "/v1/rates/history?from=2024-01-02&to=2025-01-01", // 365 days before the first row
+		"/v1/rates/history?from=2099-01-01&to=2099-01-02", "/v1/convert?currency=XXX&operation=sell&amount=1",
 	} {
 		if page := c.list(target); len(page.Data) != 0 || page.Meta.Total != 0 || page.Meta.NextCursor != nil {
 			t.Errorf("GET %s: %d items, total %d", target, len(page.Data), page.Meta.Total)
