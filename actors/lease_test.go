@@ -219,3 +219,20 @@ func TestL1_GrantOfADay_CleanStopCostsNothing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// The minute counts what may have been spent of a grant just before a crash.
+func TestL2_GrantOfADay_CrashKeepsTheMinute(t *testing.T) {
+	n := startNode(t, Config{AccountShards: 1, QuotaPolicy: account.QuotaPolicy{DefaultQuota: account.Quota{Day: 1000, Minute: 16}, LeaseSize: 16}})
+	first, second := n.join(1, 1), n.join(2, 1)
+	n.admitted(first.keys[0], 1)
+	countAccounts(t, n.System)
+	n.admitted(second.keys[0], 7)
+	n.crash()
+	if got := n.admitted(second.keys[0], 1); got != 0 {
+		t.Error("a request is admitted right after a crash with a grant in use")
+	}
+	n.pass(time.Minute)
+	if got := n.admitted(second.keys[0], 17); got != 16 {
+		t.Errorf("%d of 17 admitted a minute later", got)
+	}
+}

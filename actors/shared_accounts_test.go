@@ -365,6 +365,60 @@ func (s *clusterNode) spent() int {
 	return verdict.Day.Limit - verdict.Day.Remaining
 }
 
+// play asks for minutes on all nodes, one after the other and at once, while the leader changes.
+func (q *clusterQuota) play() string {
+	for round := range 40 {
+		if q.wrong != "" {
+			break
+		}
+		nodes := q.nodes
+		if round%4 == 2 {
+			q.log.elect(q.nodes[round/4%len(q.nodes)].node)
+		}
+		if round%3 == 0 {
+			nodes = q.nodes[round%len(q.nodes):][:1]
+		}
+		q.ask(1+round%9, nodes...)
+		q.wait(time.Duration(round%13) * time.Second)
+		if round%5 == 4 {
+			q.rounds()
+		}
+	}
+	return q.wrong
+}
+
+// TestShared_L2_NeverTooMuch asks for one account on three nodes, one after the other and at once, for minutes: no 60
+// seconds and no day hold more than the limits, on all nodes together, and no caller gets an error.
+func TestShared_L2_NeverTooMuch(t *testing.T) {
+	for seed := range uint64(6) {
+		q := newClusterQuota(t, seed, account.Quota{Day: 200, Minute: 40})
+		if wrong := q.play(); wrong != "" {
+			t.Errorf("seed %d: %s", seed, wrong)
+		}
+		if len(q.reference.admitted) < 100 {
+			t.Errorf("seed %d: no more than %d were admitted", seed, len(q.reference.admitted))
+		}
+		q.stop()
+	}
+}
+
+// TestShared_L2_Control_LeasesOfOthers hides from each node what the others lease.
+func TestShared_L2_Control_LeasesOfOthers(t *testing.T) {
+	q := newClusterQuota(t, 1, account.Quota{Day: 200, Minute: 40})
+	defer q.stop()
+	q.log.with(func() {
+		for _, s := range q.nodes {
+			s.node.deaf = func(event any) bool {
+				lease, ok := event.(*account.Leased)
+				return ok && lease.Node != s.node.id
+			}
+		}
+	})
+	if q.play() == "" {
+		t.Error("the check did not notice that each node gave the whole quota")
+	}
+}
+
 // TestShared_L1_RestingNodesReturn leases on one node and asks on another one: what the first one rests from, the
 // second one gets.
 func TestShared_L1_RestingNodesReturn(t *testing.T) {

@@ -537,3 +537,36 @@ func (c *memoryConn) Close() error {
 	c.end()
 	return c.Conn.Close()
 }
+
+// TestMail_Greylist checks that an email is delivered before its code expires if the server accepts it only five
+// minutes after the first attempt, and that it delays no other email.
+func TestMail_Greylist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := map[string]time.Time{}
+		server := &smtpServer{onRcpt: func(to string) error {
+			if _, seen := first[to]; !seen {
+				first[to] = clock()
+			}
+			if strings.HasPrefix(to, "grey") && clock().Sub(first[to]) < 5*time.Minute {
+				return refusal(450, "greylisted, come back later")
+			}
+			return nil
+		}}
+		b := newTestMailer(t, server, nil)
+		b.mustSend(t, "grey@example.do")
+		b.mustSend(t, "ana@example.do")
+		settleAfter(time.Second)
+		if got := server.receivedMails(); len(got) != 1 || got[0].to[0] != "ana@example.do" {
+			t.Errorf("got %d emails, want ana's at once", len(got))
+		}
+		settleAfter(10 * time.Minute)
+		stats := b.Stats()
+		if stats.Sent != 2 {
+			t.Errorf("got %+v, want both sent", stats)
+		}
+		mails := server.receivedMails()
+		if last := mails[len(mails)-1]; last.to[0] != "grey@example.do" || !strings.Contains(string(last.text), "Message-ID: <") {
+			t.Errorf("got %q last", last.to)
+		}
+	})
+}
