@@ -436,13 +436,17 @@ func noteOf(r *pages.Request) string {
 	return ""
 }
 
-// showCode sends the page with the form for a login code.
+// showCode sends the page with the form for a login code. Every step of signing in redirects to it, and each has set
+// the login cookie: without the cookie, the page explains that it is needed.
 func (p *Pages) showCode(v *pageContext) {
-	if v.hasSession || !v.hasLogin || v.login.email.IsZero() {
+	switch {
+	case v.hasSession, v.hasLogin && v.login.email.IsZero():
 		v.redirect(rootPage)
-		return
+	case !v.hasLogin:
+		v.signInPage(formView{formErr: &formError{Key: "no_cookies", Status: http.StatusOK}})
+	default:
+		v.codePage(formView{email: v.login.email.String()})
 	}
-	v.codePage(formView{email: v.login.email.String()})
 }
 
 func (v *pageContext) codePage(view formView) {
@@ -513,7 +517,7 @@ func (p *Pages) openSession(v *pageContext) {
 		v.setCookie(sessionCookie, token.Reveal(), expires.Sub(v.r.Now))
 		v.setLogin(account.Email{}, knownBrowserLifetime)
 		v.log(http.StatusSeeOther, "")
-		v.redirect(rootPage)
+		v.redirect(rootPage + "/code")
 		return
 	case f == nil:
 		p.config.Frame.Fail(v.w, v.r, err)

@@ -127,6 +127,12 @@ func TestGolden_Faults(t *testing.T) {
 		})
 		check("digits", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "1234567", "email", "ana") })
 		check("invalid-code", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "99999999", "email", ana) })
+		check("no-cookies", func(b *browser) { b.get(b.root); b.submit("/codes", "email", ana); b.jar = nil; b.follow() })
+		check("no-cookies", func(b *browser) {
+			b.askCode(ana).submit("/sessions", "code", goodCode, "email", ana)
+			b.jar = nil
+			b.follow()
+		})
 		check("name", func(b *browser) { b.signIn(ana).submit("/keys", "name", strings.Repeat("ñ", 81)) })
 		check("session-over", func(b *browser) {
 			b.signIn(ana).accounts.advance(account.SessionLifetime)
@@ -453,7 +459,9 @@ func (b *browser) follow() {
 	if b.page.status != http.StatusSeeOther {
 		b.accounts.t.Fatalf("%s %s: %d, want 303\n%s", b.page.method, b.page.path, b.page.status, b.page.main())
 	}
-	b.get(b.page.header.Get("Location"))
+	for b.page.status == http.StatusSeeOther {
+		b.get(b.page.header.Get("Location"))
+	}
 }
 
 // askCode goes to the page of the code.
@@ -654,7 +662,7 @@ func TestSignOut_WhenTheLogCannotBeWritten(t *testing.T) {
 // TestPaths checks that a GET of a form redirects, and that a link puts no text on the page.
 func TestPaths(t *testing.T) {
 	b := newFakeAccounts(t).browser(pages.English)
-	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout", "/code"} {
+	for _, path := range []string{"/codes", "/sessions", "/keys", "/keys/key_1/revoke", "/signout"} {
 		if got := b.get(b.root + path); got.status != http.StatusSeeOther || got.header.Get("Location") != b.root {
 			t.Errorf("%s: %d to %q", path, got.status, got.header.Get("Location"))
 		}
