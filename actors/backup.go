@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -20,7 +19,7 @@ func (s *System) Backup(w io.Writer, program string) (wal.BackupInfo, error) {
 		return wal.BackupInfo{}, err
 	}
 	defer s.calls.leave()
-	state, err := s.snapshot(true)
+	state, err := s.snapshot()
 	if err != nil {
 		return wal.BackupInfo{}, err
 	}
@@ -57,41 +56,21 @@ func CountBackup(sequence uint64, state io.Reader) (c BackupContents, err error)
 	return c, nil
 }
 
-// Export calls visit with the state of each currency, by code, all after the same record of the journal. It returns the
-// first error of visit unchanged. Changes continue meanwhile.
-func (s *System) Export(ctx context.Context, visit func(engine.SavedCurrency) error) error {
-	if err := s.beginCall(); err != nil {
-		return err
-	}
-	defer s.calls.leave()
-	state, err := s.snapshot(false)
-	if err != nil {
-		return err
-	}
-	for _, snapshot := range state.Currencies {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := visit(snapshot.Saved()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// States returns the states that Export visits.
+// States returns the newest durable state of each currency, by code.
 func (s *System) States() ([]engine.SavedCurrency, error) {
+	if err := s.available(); err != nil {
+		return nil, err
+	}
 	var states []engine.SavedCurrency
-	err := s.Export(context.Background(), func(state engine.SavedCurrency) error {
-		states = append(states, state)
-		return nil
-	})
-	return states, err
+	for _, snapshot := range *s.board.snapshots.Load() {
+		states = append(states, snapshot.Saved())
+	}
+	return states, nil
 }
 
-// snapshot returns the states of all currencies after the same record, and of all accounts if full is true.
-func (s *System) snapshot(full bool) (*commitlog.StateSnapshot, error) {
-	q := mailbox.NewRequest[bool, *commitlog.StateSnapshot](full)
+// snapshot returns the states of all currencies and accounts after the same record.
+func (s *System) snapshot() (*commitlog.StateSnapshot, error) {
+	q := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
 	s.log.Ref.Send(q)
 	return q.Wait(s.config.WriteTimeout)
 }

@@ -19,7 +19,7 @@ import (
 func manyAccounts(t testing.TB, count int) *memoryJournal {
 	t.Helper()
 	var buffer bytes.Buffer
-	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
+	c := &commitlog.StateSnapshot{Accounts: make([][][]byte, 1)}
 	registry := &c.Registry.Registry
 	for id := uint64(1); id <= uint64(count); id++ {
 		a := testAccount(t, id)

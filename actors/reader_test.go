@@ -142,14 +142,12 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	if got := best(t, s); got != "60" {
 		t.Errorf("while 61 is being decided the best is %s", got)
 	}
-	states := mailbox.NewRequest[bool, *commitlog.StateSnapshot](false)
 	clock.release <- struct{}{}
 	second.group.Wait()
 	if got := best(t, s); got != "61" {
 		t.Errorf("after all the best is %s", got)
 	}
-	s.log.Ref.Send(states)
-	snapshot, err := states.Await()
+	snapshot, err := s.snapshot()
 	must(t, err)
 	for _, currency := range snapshot.Currencies {
 		if currency.Currency() == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {

@@ -309,7 +309,7 @@ func TestUnknownRecordIsRefused(t *testing.T) {
 // snapshotOfAccounts is a journal with a snapshot of accounts.
 func snapshotOfAccounts(t *testing.T, all ...*account.Account) *memoryJournal {
 	t.Helper()
-	c := &commitlog.StateSnapshot{Full: true, Accounts: make([][][]byte, 1)}
+	c := &commitlog.StateSnapshot{Accounts: make([][][]byte, 1)}
 	for _, account := range all {
 		state := account.State()
 		c.Accounts[0] = append(c.Accounts[0], record.AppendAccount(nil, &state))

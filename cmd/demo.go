@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tasard/tasard/cmd/internal/command"
-	"github.com/tasard/tasard/cmd/internal/datadir"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/terminal"
 	"github.com/tasard/tasard/collectors"
@@ -161,7 +160,7 @@ func (p *commands) runDemo(ctx context.Context, n *node.Node, o *demoOptions, lo
 	if ok, err := await(ctx, n, n.Ready()); !ok {
 		return err
 	}
-	lastDay, err := lastDemoDay(ctx, n, o.Config.Dir)
+	lastDay, err := lastDemoDay(n, o.Config.Dir)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -224,8 +223,8 @@ func (p *commands) advanceMarket(ctx context.Context, n *node.Node, o *demoOptio
 
 // lastDemoDay returns the newest day of history in the data directory, or zero if there is none. It returns an error if
 // the directory contains rates of real sources.
-func lastDemoDay(ctx context.Context, n *node.Node, data string) (engine.Date, error) {
-	states, err := datadir.States(ctx, n.System())
+func lastDemoDay(n *node.Node, data string) (engine.Date, error) {
+	states, err := n.System().States()
 	if err != nil {
 		return 0, err
 	}

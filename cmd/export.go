@@ -48,7 +48,7 @@ func (p *commands) export(ctx context.Context, o *command.Serve, format collecto
 		return err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	states, err := datadir.States(ctx, data.System)
+	states, err := data.System.States()
 	if err != nil {
 		return err
 	}

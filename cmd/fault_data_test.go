@@ -402,7 +402,7 @@ func TestFaultsBackup_UnderLoadWithKills(t *testing.T) {
 // TestFaultsBackup_Control plants a backup that is whole but lacks the accounts of one shard.
 func TestFaultsBackup_Control(t *testing.T) {
 	s := newBackupTest(t, buildWith(t, "lacking", append(smallLimits(),
-		plant{"actors/backup.go", "state, err := s.snapshot(true)", "state, err := s.snapshot(true)\n\tif err == nil {\n\t\tstate.Accounts = state.Accounts[1:]\n\t}"})...))
+		plant{"actors/backup.go", "state, err := s.snapshot()", "state, err := s.snapshot()\n\tif err == nil {\n\t\tstate.Accounts = state.Accounts[1:]\n\t}"})...))
 	for number := 0; number < backupsWanted && len(s.wrong) == 0; number++ {
 		s.cycleWithBackup(5 * number) // no kill during the backup
 	}

@@ -55,7 +55,6 @@ type Actor struct {
 	writerBusy    bool          // the writer goroutine still works on a job
 	gathered      bool          // the message gathered has arrived: the next batch may start
 	stopCause     *engine.Error // not nil: the error for all writes
-	stateRequests []*stateRequest
 	finishRequest *finishRequest
 }
 
@@ -78,8 +77,8 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.snapshotWritten(m)
 	case *retrySnapshot:
 		a.snapshot.retry = a.snapshot.last < a.last
-	case *stateRequest:
-		a.queueStateRequest(m)
+	case *StateRequest:
+		a.answerState(m)
 	case *finishRequest:
 		a.finishRequest = m
 	case *nodeStopping:
@@ -112,35 +111,20 @@ func (a *Actor) enqueue(w *Write) {
 	}
 }
 
-// stateRequestsMax is the maximum number of stateRequests that wait for the end of the current batch.
-const stateRequestsMax = 64
-
-func (a *Actor) queueStateRequest(q *stateRequest) {
-	if len(a.stateRequests) >= stateRequestsMax {
-		q.Reject(mailbox.ErrOverloaded)
-		return
-	}
-	a.stateRequests = append(a.stateRequests, q)
-}
-
-// advance starts the next step. With a local journal the writer must be idle. With a SharedJournal a snapshot may start
-// while the writer is still in Append, because owners change their states only when a record is delivered.
+// advance starts the next step.
 func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
 		a.rejectAll()
-	case a.writerBusy && a.replication == nil:
-	case a.snapshot.dropBefore > 0 && !a.writerBusy:
+	case a.snapshot.due() && a.snapshot.begin(a.last):
+		a.takeSnapshot(a.log.startSnapshot)
+		a.advance()
+	case a.writerBusy:
+	case a.snapshot.dropBefore > 0:
 		before := a.snapshot.dropBefore
 		a.writerBusy, a.snapshot.dropBefore = true, 0
-		a.log.writer.submit(func() { a.log.drop(before) })
-	case a.snapshot.due() && a.snapshot.begin(a.last):
-		a.requestParts(&StateSnapshot{Sequence: a.last, Full: true, Done: a.log.WriteSnapshot})
-		a.advance()
-	case len(a.stateRequests) > 0:
-		a.answerStateRequests()
-		a.advance()
-	case a.writerBusy || len(a.inFlight) > 0:
+		a.log.write(func() { a.log.drop(before) })
+	case len(a.inFlight) > 0:
 	case len(a.waiting) > 0 && !a.gathered:
 		a.gather()
 	case len(a.waiting) > 0:
@@ -158,7 +142,7 @@ type gathered struct{ mailbox.OneWay }
 // gathered back as a one-way message, so the dispatcher runs the Actor after all owners already in its queue.
 func (a *Actor) gather() {
 	a.writerBusy = true
-	a.log.writer.submit(func() {
+	a.log.write(func() {
 		runtime.Gosched() // on a single processor the owners would otherwise not run
 		a.log.Ref.Send(&gathered{})
 	})
@@ -207,7 +191,7 @@ func (a *Actor) submitAppend(records [][]byte) {
 	if a.replication != nil {
 		expected = a.inFlight[0].Term
 	}
-	a.log.writer.submit(func() { a.log.append(expected, records) })
+	a.log.write(func() { a.log.append(expected, records) })
 }
 
 // countAppended counts records for the next snapshot, and reports a late snapshot to Health.
@@ -271,16 +255,8 @@ func (a *Actor) stop(cause *engine.Error) {
 }
 
 func (a *Actor) rejectAll() {
-	for len(a.waiting) > 0 {
-		w := a.waiting[0]
-		a.waiting = a.waiting[1:]
-		w.Reject(a.stopCause)
-	}
-	for len(a.stateRequests) > 0 {
-		q := a.stateRequests[0]
-		a.stateRequests = a.stateRequests[1:]
-		q.Reject(a.stopCause)
-	}
+	rejectWrites(a.waiting, a.stopCause)
+	a.waiting = nil
 	if a.finishRequest != nil && (!a.writerBusy || a.replication != nil) {
 		a.finishRequest.Reply(struct{}{}, nil)
 		a.finishRequest = nil

@@ -22,9 +22,9 @@
 //
 // # Snapshots
 //
-// Between two batches the Actor sends a SnapshotRequest to every owner. The owners answer with their immutable states
-// after the newest record. Together these form a StateSnapshot, which a separate goroutine writes while commits
-// continue. A failed snapshot loses nothing: the journal keeps all records that the snapshot would have replaced.
+// The Actor sends a SnapshotRequest to every owner. The owners answer with their immutable states after the newest
+// record. Together these form a StateSnapshot, which a separate goroutine writes while commits continue. A failed
+// snapshot loses nothing: the journal keeps all records that the snapshot would have replaced.
 //
 // # Several nodes
 //

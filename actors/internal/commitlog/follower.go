@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
@@ -16,12 +15,9 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-const (
-	// ReplicationWindow is the maximum number of SharedJournal records that are delivered but not yet applied. It must
-	// be much smaller than mailbox.ReserveDefault, the room of a mailbox for one-way messages such as RemoteEvents.
-	ReplicationWindow   = 64
-	healthCheckInterval = 250 * time.Millisecond
-)
+// ReplicationWindow is the maximum number of SharedJournal records that are delivered but not yet applied. It must
+// be much smaller than mailbox.ReserveDefault, the room of a mailbox for one-way messages such as RemoteEvents.
+const ReplicationWindow = 64
 
 const _ = uint(mailbox.ReserveDefault/2 - ReplicationWindow)
 
@@ -150,43 +146,26 @@ type RemoteEvents[E any] struct {
 // Reject implements mailbox.Message. It drops the events, because the owner has stopped.
 func (e *RemoteEvents[E]) Reject(*engine.Error) { e.Window.Release() }
 
-// follower sends the Actor the records of all nodes. While changes cannot become durable, it also sends writesBlocked.
+// follower sends the Actor the records of all nodes.
 type follower struct {
 	log     *Log
 	shards  int // number of shards of the accounts
 	decoder *record.Decoder
-	context context.Context
-	cancel  context.CancelFunc
-	done    sync.WaitGroup
-}
-
-func newFollower(log *Log, shards int) *follower {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &follower{
-		log: log, shards: shards, decoder: new(record.Decoder), context: ctx, cancel: cancel,
-	}
-}
-
-func (f *follower) start() {
-	f.done.Add(2)
-	go f.follow()
-	go f.watch()
 }
 
 func (f *follower) follow() {
-	defer f.done.Done()
-	if err := f.log.Shared.Follow(f.context, f.deliver); err != nil && f.context.Err() == nil {
+	if err := f.log.Shared.Follow(f.log.ending, f.deliver); err != nil && f.log.ending.Err() == nil {
 		f.log.Fail(fmt.Errorf("follow the log of the cluster: %w", err))
 	}
 }
 
-// deliver sends a record to the Actor when the window has room. After stop it drops every record, so that the Actor
+// deliver sends a record to the Actor when the window has room. After Finish it drops every record, so that the Actor
 // never gets a record after a gap.
 func (f *follower) deliver(sequence uint64, data []byte) {
-	if f.context.Err() != nil {
+	if f.log.ending.Err() != nil {
 		return
 	}
-	entry := f.log.window.add(f.context, sequence)
+	entry := f.log.window.add(f.log.ending, sequence)
 	if entry == nil {
 		return
 	}
@@ -221,35 +200,6 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 		}
 	}
 	return nil
-}
-
-// watch checks the disk, because the writer does not do so while it waits for the cluster. While changes cannot become
-// durable, watch repeatedly sends writesBlocked to the Actor.
-func (f *follower) watch() {
-	defer f.done.Done()
-	ticker := time.NewTicker(healthCheckInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-f.context.Done():
-			return
-		case <-ticker.C:
-		}
-		health := f.log.Shared.ClusterHealth()
-		f.log.Health.noteCopy(health)
-		if !health.DiskFull {
-			f.log.checkSpace()
-		}
-		if (Majority{f.log.Shared}).writeProblem() != nil {
-			f.log.Ref.Send(&writesBlocked{})
-		}
-	}
-}
-
-// stop stops the goroutines. After it returns, the Actor gets no record.
-func (f *follower) stop() {
-	f.cancel()
-	f.done.Wait()
 }
 
 // replication is the Actor's state for a SharedJournal. There, a batch of writes is a single record, a bundle.

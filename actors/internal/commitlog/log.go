@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/wal"
 )
@@ -45,16 +46,19 @@ type Log struct {
 	Ref    *mailbox.Ref  // address of the Actor; set by Spawn
 
 	actor     *Actor
-	writer    *worker       // appends and drops records
-	snapshots *worker       // writes snapshots
-	follower  *follower     // delivers the records of a SharedJournal; nil if Shared is nil
-	window    *window       // the replication window; nil if Shared is nil
-	token     atomic.Uint64 // identifies the newest proposed bundle of this process
+	writer    sync.WaitGroup // the goroutine that appends or drops records
+	snapshots sync.WaitGroup // the goroutine that writes a snapshot
+	watching  sync.WaitGroup // the goroutines of watch and follow
+	ending    context.Context
+	end       context.CancelFunc // ends watch and follow
+	window    *window            // the replication window; nil if Shared is nil
+	token     atomic.Uint64      // identifies the newest proposed bundle of this process
 }
 
 // New returns a Log. It starts no goroutines.
 func New(c Config) (*Log, error) {
-	l := &Log{Config: c, Health: newHealth(c.Clock, c.Monotonic), writer: newWorker(), snapshots: newWorker()}
+	l := &Log{Config: c, Health: newHealth(c.Clock, c.Monotonic)}
+	l.ending, l.end = context.WithCancel(context.Background())
 	l.Shared, _ = c.Journal.(SharedJournal)
 	if l.Shared == nil {
 		return l, nil
@@ -103,11 +107,10 @@ func (l *Log) SetAccounts(shards []*mailbox.Ref, registry *mailbox.Ref, bytes in
 
 // Start starts the goroutines of the log.
 func (l *Log) Start() {
-	l.writer.start(l.checkSpace)
-	l.snapshots.start(nil)
+	l.watching.Go(l.watch)
 	if l.Shared != nil {
-		l.follower = newFollower(l, len(l.actor.shards))
-		l.follower.start()
+		f := &follower{log: l, shards: len(l.actor.shards), decoder: new(record.Decoder)}
+		l.watching.Go(f.follow)
 	}
 }
 
@@ -150,9 +153,8 @@ func (l *Log) Finish(timeout time.Duration) error {
 	request := mailbox.NewRequest[struct{}, struct{}](struct{}{})
 	l.Ref.Send(request)
 	_, err := request.Wait(timeout)
-	if l.follower != nil {
-		l.follower.stop()
-	}
+	l.end()
+	l.watching.Wait()
 	return err
 }
 
@@ -161,71 +163,59 @@ func (l *Log) Finish(timeout time.Duration) error {
 func (l *Log) Stop() {
 	l.Ref.Stop()
 	if l.Shared == nil {
-		l.writer.stop()
+		l.writer.Wait()
 	}
-	l.snapshots.stop()
+	l.snapshots.Wait()
 }
 
-// Close closes the journal. With a SharedJournal it also stops the writer.
+// Close closes the journal. With a SharedJournal it then waits for the writer.
 func (l *Log) Close() error {
 	err := l.Journal.Close()
-	if l.Shared != nil {
-		l.writer.stop()
-	}
-	if err != nil {
+	if l.writer.Wait(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil
 }
 
-// CheckInterval is the period of the free-space checks of an idle writer (the worker that appends records).
-const CheckInterval = 500 * time.Millisecond
+// CheckInterval is the period of the checks of the disk and of the cluster.
+const CheckInterval = 250 * time.Millisecond
 
 // spaceMargin is the free space at which Health ends the fault of a full disk.
 const spaceMargin = 64 << 10
 
-// worker is a goroutine for work that waits for the disk. An actor must not block, so it leaves such work to workers.
-type worker struct {
-	jobs chan func()
-	done sync.WaitGroup
+// write starts a job that waits for the disk; an actor must not block. The Actor starts a job only after the result of
+// the previous one.
+func (l *Log) write(job func()) { l.writer.Go(job) }
+
+// startSnapshot starts writing a snapshot. Commits continue.
+func (l *Log) startSnapshot(s *StateSnapshot) {
+	l.snapshots.Go(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
-func newWorker() *worker { return &worker{jobs: make(chan func(), 1)} }
-
-// start starts the goroutine. If tick is not nil, the goroutine calls it every CheckInterval while it has no job.
-func (w *worker) start(tick func()) {
-	w.done.Add(1)
-	go w.run(tick)
-}
-
-func (w *worker) run(tick func()) {
-	defer w.done.Done()
-	var ticks <-chan time.Time
-	if tick != nil {
-		ticker := time.NewTicker(CheckInterval)
-		defer ticker.Stop()
-		ticks = ticker.C
-	}
+// watch checks the disk. In a cluster it also repeatedly sends writesBlocked to the Actor while changes cannot become
+// durable.
+func (l *Log) watch() {
+	ticker := time.NewTicker(CheckInterval)
+	defer ticker.Stop()
 	for {
 		select {
-		case job, ok := <-w.jobs:
-			if !ok {
-				return
-			}
-			job()
-		case <-ticks:
-			tick()
+		case <-l.ending.Done():
+			return
+		case <-ticker.C:
+		}
+		full := false
+		if l.Shared != nil {
+			health := l.Shared.ClusterHealth()
+			l.Health.noteCopy(health)
+			full = health.DiskFull
+		}
+		if !full {
+			l.checkSpace()
+		}
+		if (Majority{l.Shared}).writeProblem() != nil {
+			l.Ref.Send(&writesBlocked{})
 		}
 	}
-}
-
-// submit gives the worker a job. It does not block: the Actor submits a job only after the result of the previous one.
-func (w *worker) submit(job func()) { w.jobs <- job }
-
-// stop waits for all jobs and for the end of the goroutine.
-func (w *worker) stop() {
-	close(w.jobs)
-	w.done.Wait()
 }
 
 // appendResult tells the Actor the result of Log.append.
@@ -263,12 +253,11 @@ func (l *Log) checkSpace() {
 	if !ok {
 		return
 	}
-	now := l.Health.Clock()
+	now, rejected := l.Health.Clock(), l.Health.rejectedBytes.Load()
 	switch {
 	case errors.Is(journal.CheckSpace(0), wal.ErrNoSpace):
 		l.Health.diskFull.Begin(now)
-	case journal.CheckSpace(max(spaceMargin, l.Health.rejectedBytes.Load())) == nil:
-		l.Health.rejectedBytes.Store(0)
+	case journal.CheckSpace(max(spaceMargin, rejected)) == nil && l.Health.rejectedBytes.CompareAndSwap(rejected, 0):
 		l.Health.diskFull.Recover(now)
 	}
 	if bytes := l.Health.retryBytes.Load(); bytes > 0 && journal.CheckSpace(bytes) == nil {

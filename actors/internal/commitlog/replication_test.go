@@ -90,19 +90,15 @@ func TestReplication_BundlesFit(t *testing.T) {
 			log.actor.Receive(&Write{From: r, Term: 1, Records: [][]byte{bytes.Repeat([]byte{byte(i)}, size)}})
 		}
 		for offered, sequence := 0, uint64(1); offered < owners; sequence++ {
-			(<-log.writer.jobs)()          // gather
+			log.writer.Wait()              // gather
 			log.actor.Receive(&gathered{}) // what gather sends goes to log.Ref, which is another one here
-			select {
-			case offer := <-log.writer.jobs:
-				offer()
-			default:
-				t.Fatalf("%d of %d writes were offered", offered, owners)
-			}
+			log.writer.Wait()
 			b, err := new(record.Decoder).Bundle(journal.offered)
-			if err != nil || len(journal.offered) > BundleBytesMax {
-				t.Fatalf("a bundle of %d bytes, at most %d; %v", len(journal.offered), BundleBytesMax, err)
+			if size := len(journal.offered); err != nil || size == 0 || size > BundleBytesMax {
+				t.Fatalf("a bundle of %d bytes, at most %d; %v", size, BundleBytesMax, err)
 			}
 			offered += len(b.Records)
+			journal.offered = nil
 			log.actor.Receive(&appendResult{})
 			m := &Delivered{Sequence: sequence, own: true, records: 1, bytes: 1, Window: log.window.add(context.Background(), sequence)}
 			log.actor.Receive(m)
@@ -130,8 +126,8 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 		}
 		log.newActor(Position{})
 		log.Ref = spawn(t, system, "owner", owner)
-		f := newFollower(log, 1)
-		f.start()
+		f := &follower{log: log, shards: 1, decoder: new(record.Decoder)}
+		log.watching.Go(f.follow)
 		synctest.Wait()
 		if len(owner.delivered) != ReplicationWindow {
 			t.Fatalf("%d were delivered, want %d", len(owner.delivered), ReplicationWindow)
@@ -145,7 +141,8 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 		if n := len(owner.delivered); n != ReplicationWindow || owner.delivered[n-1].Sequence != ReplicationWindow+10 {
 			t.Errorf("%d wait, up to record %d", n, owner.delivered[n-1].Sequence)
 		}
-		f.stop()
+		log.end()
+		log.watching.Wait()
 		log.Ref.Stop()
 		system.Close()
 	})

@@ -3,7 +3,6 @@ package commitlog
 import (
 	"errors"
 	"io"
-	"slices"
 	"sync/atomic"
 
 	"github.com/tasard/tasard/actors/internal/record"
@@ -18,7 +17,6 @@ import (
 type StateSnapshot struct {
 	Sequence   uint64
 	Currencies []*engine.CurrencySnapshot
-	Full       bool                 // includes Accounts and Registry
 	Accounts   [][][]byte           // by shard; each an encoded account.State
 	Grants     []account.DayGrants  // by shard
 	Registry   record.Snapshot      // only the fields of the registrar
@@ -79,9 +77,7 @@ func (s *StateSnapshot) Write(dst io.Writer) error {
 	for _, grants := range s.Grants {
 		w.Grants(grants.Grants, grants.ClosedUntil)
 	}
-	if s.Full {
-		w.Registry(s.Registry)
-	}
+	w.Registry(s.Registry)
 	return w.End()
 }
 
@@ -96,42 +92,38 @@ func (s *StateSnapshot) accountBytes() int64 {
 	return total
 }
 
-// stateRequest asks the Actor for a StateSnapshot after the newest record: of everything if the query is true, else
-// only of the currencies.
-type stateRequest = mailbox.Request[bool, *StateSnapshot]
+// StateRequest asks the Actor for a StateSnapshot after the newest record.
+type StateRequest = mailbox.Request[struct{}, *StateSnapshot]
 
-// requestParts asks the owners for their parts of the snapshot.
-func (a *Actor) requestParts(s *StateSnapshot) {
-	s.Currencies = make([]*engine.CurrencySnapshot, len(a.currencies))
-	s.Pending.Store(int64(len(a.currencies)) + 1)
+func (a *Actor) answerState(q *StateRequest) {
+	if a.stopCause != nil {
+		q.Reject(a.stopCause)
+		return
+	}
+	a.takeSnapshot(func(s *StateSnapshot) {
+		if err := s.Err.Load(); err != nil {
+			q.Reject(err)
+			return
+		}
+		q.Reply(s, nil)
+	})
+}
+
+// takeSnapshot asks the owners for their parts of a snapshot after the newest record. Owners change their states only
+// after WriteResult or RemoteEvents, so a batch that is being written does not matter.
+func (a *Actor) takeSnapshot(done func(*StateSnapshot)) {
+	s := &StateSnapshot{
+		Sequence: a.last, Currencies: make([]*engine.CurrencySnapshot, len(a.currencies)),
+		Accounts: make([][][]byte, len(a.shards)), Grants: make([]account.DayGrants, len(a.shards)), Done: done,
+	}
+	s.Pending.Store(int64(len(a.currencies) + len(a.shards) + 1))
 	for i, owner := range a.currencies {
 		owner.Send(&SnapshotRequest{Snapshot: s, Index: i})
 	}
-	if s.Full {
-		s.Accounts, s.Grants = make([][][]byte, len(a.shards)), make([]account.DayGrants, len(a.shards))
-		s.Pending.Add(int64(len(a.shards)) + 1)
-		for i, shard := range a.shards {
-			shard.Send(&SnapshotRequest{Snapshot: s, Index: i})
-		}
-		a.registry.Send(&SnapshotRequest{Snapshot: s})
+	for i, shard := range a.shards {
+		shard.Send(&SnapshotRequest{Snapshot: s, Index: i})
 	}
-	s.PartDone()
-}
-
-// answerStateRequests answers all stateRequests with one StateSnapshot.
-func (a *Actor) answerStateRequests() {
-	requests := a.stateRequests
-	a.stateRequests = nil
-	full := slices.ContainsFunc(requests, func(q *stateRequest) bool { return q.Query })
-	a.requestParts(&StateSnapshot{Sequence: a.last, Full: full, Done: func(s *StateSnapshot) {
-		for _, q := range requests {
-			if err := s.Err.Load(); err != nil {
-				q.Reject(err)
-				continue
-			}
-			q.Reply(s, nil)
-		}
-	}})
+	a.registry.Send(&SnapshotRequest{Snapshot: s})
 }
 
 const (
@@ -217,11 +209,6 @@ func (a *Actor) snapshotWritten(m *snapshotResult) {
 		health.retryBytes.Store(max(snapshotSpaceMin, 2*m.writtenBytes))
 		a.log.Logger.Error("snapshot failed, the log continues without it", "sequence", m.sequence, "cause", m.err.Error())
 	}
-}
-
-// WriteSnapshot starts writing a full snapshot on the snapshot worker. Commits continue.
-func (l *Log) WriteSnapshot(s *StateSnapshot) {
-	l.snapshots.submit(func() { l.Ref.Send(l.writeSnapshot(s)) })
 }
 
 // writeSnapshot writes a snapshot and returns the result. If Err is set, it does not read the parts, because owners may

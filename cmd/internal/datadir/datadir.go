@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/engine"
@@ -99,19 +98,6 @@ func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.
 }
 
 const copyTries = 10
-
-// States returns the saved states of all currencies, all after the same record of the log.
-func States(ctx context.Context, system *actors.System) ([]engine.SavedCurrency, error) {
-	var states []engine.SavedCurrency
-	err := system.Export(ctx, func(state engine.SavedCurrency) error {
-		states = append(states, state)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the state: %w", err)
-	}
-	return states, nil
-}
 
 // Options are the values of --data and --admin-socket, which select a running node, and of --json.
 type Options struct {
