@@ -135,6 +135,7 @@ func Open(c Config) (*System, error) {
 	s.joined.Store(s.log.Shared == nil)
 	s.actors = newActorSystem(c.MailboxMax, max(workersMin, runtime.GOMAXPROCS(0)), s.fail)
 	s.kinds.reader.Name, s.kinds.currency.Name, s.kinds.journal.Name = "reader", "currency", "journal"
+	s.kinds.journal.Reserve = accounts.EventsMax
 	s.progress.began = c.Clock()
 	s.replay.Add(1)
 	go s.recover()

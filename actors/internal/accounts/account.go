@@ -53,7 +53,8 @@ type eventWrite struct {
 	record  []byte         // the encoded event
 	request *changeRequest // caused the event; nil for what this node asks for: quota leases and their returns
 	term    uint64         // of Log.Decides before the decision
-	urgent  bool           // false: the shard may wait until more events join the write
+	decided bool           // false: the leader must decide
+	urgent  bool           // false: the shard may wait for more events
 	err     *engine.Error  // the result
 }
 
@@ -223,7 +224,7 @@ func (a *AccountActor) ask(ask account.Event, now account.ClockReading, urgent b
 		return
 	}
 	a.urgent = urgent
-	a.shard.self.Send(&eventWrite{account: a, event: event, record: encoded, term: term, urgent: urgent})
+	a.shard.self.Send(&eventWrite{account: a, event: event, record: encoded, term: term, decided: decides, urgent: urgent})
 }
 
 // leasing reports whether a lease or return of this or another node is being written. Until then there is no other.
@@ -345,7 +346,7 @@ func (a *AccountActor) decide(m *changeRequest) {
 	}
 	a.Changes++
 	a.Granting = a.Granting || ofLease(event)
-	a.shard.self.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, urgent: true})
+	a.shard.self.Send(&eventWrite{account: a, event: event, record: record, request: m, term: term, decided: true, urgent: true})
 }
 
 // ofLease reports whether an event takes or returns a lease.

@@ -50,7 +50,7 @@ type requestPools struct {
 // New returns Accounts without starting the actors.
 func New(c Config) (*Accounts, error) {
 	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: newKeyIndex(), timer: &writeTimer{}}
-	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", shardReserve
+	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", EventsMax
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
 	t.Kinds.Registrar.Reserve = c.MailboxMax + mailbox.ReserveDefault // results of all pending decisions
@@ -132,7 +132,10 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 }
 
 func (t *Accounts) spawnShard(actors *mailbox.System, index int, log *commitlog.Log) (*ShardActor, error) {
-	shard := &ShardActor{parent: t, actors: actors, log: log, index: uint64(index), Accounts: map[uint64]*AccountActor{}}
+	shard := &ShardActor{
+		parent: t, actors: actors, log: log, index: uint64(index),
+		Accounts: map[uint64]*AccountActor{}, writes: map[*commitlog.Write]*eventWrite{},
+	}
 	ref, err := actors.Spawn(fmt.Sprintf("accounts-%d", index), &t.Kinds.Shard, shard)
 	shard.self, t.Shards = ref, append(t.Shards, ref)
 	return shard, err

@@ -3,7 +3,7 @@
 // Accounts implements account.Admitter, account.Service and account.Operator.
 //
 //	AccountActor    one for each account: its keys, its quota windows (day and minute), its lease
-//	ShardActor      (16) owns a part of the accounts, and collects their writes
+//	ShardActor      (16) owns a part of the accounts, and sends their events to the journal
 //	RegistrarActor  owns the registry (e-mail addresses, login codes, sessions) and the key policy
 //	AnonymousActor  (16) counts the requests of clients without a key, by IP address, in memory only
 //
@@ -21,7 +21,7 @@
 //
 //	Admit          looks up the actor of the key's account
 //	AccountActor   spends one request of the lease; after half of it, sends the next lease to its shard
-//	ShardActor     collects events of many accounts, and writes them as one batch
+//	ShardActor     sends events to the journal, which writes those of many accounts as one batch
 //
 // With its first lease of a day a shard also writes a grant. The other accounts of the shard then spend their first
 // lease of the day without a record. At a stop the shard writes what they have spent, and ends the grant.

@@ -14,22 +14,16 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// Limits of one write of a shard. The journal combines the writes of several shards in one batch.
-const (
-	shardRecordsMax = 1024
-	shardBytesMax   = 768 << 10
-)
+// asksMax bounds the size of one call to the leader. It is the number of events in the call.
+const asksMax = 256
 
-// This line does not compile unless the largest write fits into one batch.
-const _ = uint(commitlog.BundlePayloadMax - shardBytesMax - shardRecordsMax*commitlog.RecordOverhead)
+// EventsMax is the room for one-way messages (mailbox.Kind.Reserve) of a ShardActor and of the journal. In the worst
+// case every account sends an event at the same time.
+const EventsMax = 1 << 22
 
-// shardReserve is a ShardActor's room for one-way messages (mailbox.Kind.Reserve). In the worst case every account of a
-// shard sends an event at the same time.
-const shardReserve = 1 << 22
-
-// ShardActor owns a part of the accounts. It starts and stops their actors, and writes their events to the journal in
-// batches. Callers send admissions directly to an account's actor. All other messages to an account go through its
-// shard, in order.
+// ShardActor owns a part of the accounts. It starts and stops their actors, and sends their events to the journal,
+// which gathers them in batches. On a node of a cluster that does not lead it sends them to the leader. Callers send
+// admissions directly to an account's actor. All other messages to an account go through its shard, in order.
 type ShardActor struct {
 	// Only grants changes after the start.
 	parent *Accounts
@@ -40,28 +34,15 @@ type ShardActor struct {
 	grants atomic.Pointer[account.DayGrants]
 
 	Accounts map[uint64]*AccountActor
-	batch    batch         // events that are not durable yet
-	stopped  *engine.Error // not nil: why the node has stopped
-	draining *leaseReturns // not nil after drain
-	closed   bool          // after drain or stopAccounts: messages to accounts are rejected
+	waiting  []*eventWrite                    // events that are not sent yet
+	writes   map[*commitlog.Write]*eventWrite // events that the journal writes; nil for a grant
+	grant    *account.DayGranted              // the grant record that the journal writes, or nil
+	asks     []*eventWrite                    // events for the leader
+	asked    int                              // the first asks are in the call to the leader that is in progress
+	stopped  *engine.Error                    // not nil: why the node has stopped
+	draining *leaseReturns                    // not nil after drain
+	closed   bool                             // after drain or stopAccounts: messages to accounts are rejected
 }
-
-// batch holds a shard's events until they are durable. At most one write is in flight; meanwhile events wait.
-//
-//	waiting  --write-->  inFlight  --writeDone-->  result to the accounts
-//
-// A write may also contain one grant record, which begins or ends the grant of a day.
-type batch struct {
-	waiting       []*eventWrite
-	inFlight      []*eventWrite
-	due           bool                // write the waiting events as soon as no write is in flight
-	grant         *account.DayGranted // the grant record to write next, or nil
-	grantInFlight *account.DayGranted
-}
-
-func (b *batch) writing() bool { return len(b.inFlight) > 0 || b.grantInFlight != nil }
-
-func (b *batch) empty() bool { return !b.writing() && len(b.waiting) == 0 && b.grant == nil }
 
 // Requests to a ShardActor.
 type (
@@ -104,7 +85,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	case *Flush:
 		s.flush()
 	case *commitlog.WriteResult:
-		s.writeDone(m.Err)
+		s.writeDone(m)
 	case *asked:
 		s.askDone(m)
 	case *accountCreated:
@@ -179,14 +160,13 @@ func (s *ShardActor) created(event *account.Created) {
 	s.add(event.Account, state)
 }
 
-// gather adds an event to the waiting events. It writes an urgent event at once, others after FlushDelay.
+// gather sends an urgent event at once, others after FlushDelay.
 func (s *ShardActor) gather(w *eventWrite) {
 	if s.stopped != nil {
 		s.reply(w, s.stopped)
 		return
 	}
-	s.batch.waiting = append(s.batch.waiting, w)
-	s.grantDay(w)
+	s.waiting = append(s.waiting, w)
 	if w.urgent {
 		s.flush()
 	} else {
@@ -194,119 +174,76 @@ func (s *ShardActor) gather(w *eventWrite) {
 	}
 }
 
+// reply reports the result of an event to its account.
 func (s *ShardActor) reply(w *eventWrite, err *engine.Error) {
+	if err != nil && s.draining != nil {
+		s.draining.failed = true
+	}
 	w.err = err
 	w.account.Ref.Deliver(w)
 }
 
-// flush writes the waiting events now or, if a write is in flight, after that write.
+// flush sends the waiting events to the journal or to the leader.
 func (s *ShardActor) flush() {
-	s.batch.due = true
-	s.write()
-}
-
-// write sends waiting events to the journal if they are due and no write is in flight, up to the limits of one write.
-// On a node of a cluster that does not lead it sends them to the leader.
-func (s *ShardActor) write() {
-	b := &s.batch
-	if b.writing() || !b.due {
-		return
-	}
-	term, decides := s.log.Decides()
-	s.rejectOutdated(term)
-	if !decides {
-		s.ask()
-		return
-	}
-	records, bytes := s.encodeGrant()
-	count := 0
-	for _, w := range b.waiting {
-		if len(records) == shardRecordsMax || count > 0 && bytes+len(w.record) > shardBytesMax {
-			break
+	waiting := s.waiting
+	s.waiting = nil
+	for _, w := range waiting {
+		if !w.decided {
+			s.asks = append(s.asks, w)
+			continue
 		}
-		records, bytes, count = append(records, w.record), bytes+len(w.record), count+1
+		if lease, leased := w.event.(*account.Leased); leased {
+			s.grantDay(lease)
+		}
+		s.write(w.record, w.term, w)
 	}
-	b.inFlight, b.waiting = b.waiting[:count:count], b.waiting[count:]
-	b.due = len(b.waiting) > 0
-	if len(records) > 0 {
-		s.log.Ref.Send(&commitlog.Write{From: s.self, Records: records, Term: term})
-	}
+	s.ask()
 }
 
-// grantDay makes a grant when the shard's first lease of a day arrives, so that the other accounts' first leases of the
-// day need no record. A cluster has no grants. With a lease size of 1 there are none either, so the log contains each
+// write sends a record to the journal. w is nil for a grant.
+func (s *ShardActor) write(encoded []byte, term uint64, w *eventWrite) {
+	m := &commitlog.Write{From: s.self, Records: [][]byte{encoded}, Term: term}
+	s.writes[m] = w
+	s.log.Ref.Send(m)
+}
+
+// grantDay writes a grant before the shard's first lease of a day, so that the other accounts' first leases of the day
+// need no record. A cluster has no grants. With a lease size of 1 there are none either, so the log contains each
 // request.
-func (s *ShardActor) grantDay(w *eventWrite) {
-	if s.parent.Node != 0 || s.draining != nil || s.parent.config.QuotaPolicy.LeaseSize <= 1 || s.batch.grant != nil || s.batch.grantInFlight != nil {
-		return
-	}
-	if lease, leased := w.event.(*account.Leased); leased && !s.grants.Load().Covers(w.account.ID, lease.Day) {
-		s.batch.grant = s.newGrant(lease.Day)
+func (s *ShardActor) grantDay(lease *account.Leased) {
+	size := s.parent.config.QuotaPolicy.LeaseSize
+	if s.parent.Node == 0 && s.draining == nil && size > 1 && s.grant == nil && !s.grants.Load().Covers(lease.Account, lease.Day) {
+		s.writeGrant(&account.DayGranted{Day: lease.Day, Size: size})
 	}
 }
 
-func (s *ShardActor) newGrant(day engine.Date) *account.DayGranted {
-	return &account.DayGranted{
-		Shard: s.index, Shards: uint64(len(s.parent.Shards)), Day: day, Size: s.parent.config.QuotaPolicy.LeaseSize, Monotonic: s.parent.clock.Now().Monotonic,
+// writeGrant begins or ends the grant of a day.
+func (s *ShardActor) writeGrant(grant *account.DayGranted) {
+	grant.Shard, grant.Shards, grant.Monotonic = s.index, uint64(len(s.parent.Shards)), s.parent.clock.Now().Monotonic
+	if encoded, err := record.Encode(grant); err == nil { // otherwise the shard goes on without a grant
+		s.grant = grant
+		s.write(encoded, 0, nil)
 	}
 }
 
-// takeGrantBack ends this process's newest grant. Call it after all accounts have returned their unspent parts.
-func (s *ShardActor) takeGrantBack() {
-	if day := s.grants.Load().Newest(); day != 0 && !s.draining.failed {
-		s.batch.grant = s.newGrant(day)
-		s.batch.grant.TakenBack, s.batch.grant.Size = true, 0
-		s.flush()
+// writeDone reports the result of a write to the account. It begins or ends a grant.
+func (s *ShardActor) writeDone(m *commitlog.WriteResult) {
+	w, writing := s.writes[m.Write]
+	if !writing {
+		return // the node has stopped
 	}
-}
-
-// encodeGrant removes the waiting grant, if any, and returns its encoded record and size for a write.
-func (s *ShardActor) encodeGrant() (records [][]byte, size int) {
-	grant := s.batch.grant
-	if s.batch.grant = nil; grant == nil {
-		return nil, 0
-	}
-	encoded, err := record.Encode(grant)
-	if err != nil {
-		return nil, 0 // the shard goes on without a grant
-	}
-	s.batch.grantInFlight = grant
-	return [][]byte{encoded}, len(encoded)
-}
-
-// rejectOutdated rejects waiting events that were decided in another term: before this node became the leader, or
-// before it ceased to be.
-func (s *ShardActor) rejectOutdated(term uint64) {
-	if s.parent.Node == 0 {
-		return
-	}
-	s.batch.waiting = slices.DeleteFunc(s.batch.waiting, func(w *eventWrite) bool {
-		outdated := w.term != term
-		if outdated {
-			s.reply(w, commitlog.ErrNotLeader)
-		}
-		return outdated
-	})
-}
-
-// writeDone reports the result of a write to the accounts.
-func (s *ShardActor) writeDone(err *engine.Error) {
-	b := &s.batch
-	done, grant := b.inFlight, b.grantInFlight
-	b.inFlight, b.grantInFlight = nil, nil
-	if grant != nil && err == nil {
-		s.grants.Store(s.grants.Load().Apply(*grant, true))
-	}
-	if s.draining != nil && err != nil {
-		s.draining.failed = true
-	}
-	for _, w := range done {
-		if _, leased := w.event.(*account.Leased); leased && err == nil {
+	delete(s.writes, m.Write)
+	if w != nil {
+		if _, leased := w.event.(*account.Leased); leased && m.Err == nil {
 			s.parent.Leases.Add(1)
 		}
-		s.reply(w, err)
+		s.reply(w, m.Err)
+	} else {
+		if m.Err == nil {
+			s.grants.Store(s.grants.Load().Apply(*s.grant, true))
+		}
+		s.grant = nil
 	}
-	s.write()
 	s.endDrain()
 }
 
@@ -361,10 +298,12 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 // RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject requests that
 // wait for leases.
 func (s *ShardActor) RejectAll(err *engine.Error) {
-	for _, w := range slices.Concat(s.batch.inFlight, s.batch.waiting) {
-		w.Reject(err)
+	for _, w := range slices.Concat(slices.Collect(maps.Values(s.writes)), s.waiting, s.asks) {
+		if w != nil {
+			w.Reject(err)
+		}
 	}
-	s.stopped, s.batch = err, batch{}
+	s.stopped, s.writes, s.waiting, s.asks = err, nil, nil, nil
 	s.endDrain()
 }
 
@@ -377,7 +316,7 @@ type leaseReturns struct {
 	next    []*AccountActor // accounts that have not been asked yet
 	awaited int             // accounts that have been asked and have not sent leaseReturned yet
 	failed  bool            // an account may have used the day's grant without a record, so the grant must not be ended
-	ended   bool            // takeGrantBack was called
+	ended   bool            // the grant was ended, if necessary
 }
 
 // drain makes every account return its quota lease. From then on the shard rejects messages to accounts.
@@ -391,7 +330,7 @@ func (s *ShardActor) drain(m *drainRequest) {
 // the drainRequest when all leases are returned or the node has stopped.
 func (s *ShardActor) endDrain() {
 	d := s.draining
-	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || !s.batch.empty()) {
+	if d == nil || d.request == nil || s.stopped == nil && (d.awaited > 0 || len(s.writes)+len(s.waiting)+len(s.asks) > 0) {
 		return
 	}
 	if s.stopped == nil && len(d.next) > 0 && !d.failed { // after a failure the others would wait as long, in vain
@@ -404,7 +343,9 @@ func (s *ShardActor) endDrain() {
 	}
 	if s.stopped == nil && !d.ended {
 		d.ended = true
-		s.takeGrantBack()
+		if day := s.grants.Load().Newest(); day != 0 && !d.failed {
+			s.writeGrant(&account.DayGranted{Day: day, TakenBack: true})
+		}
 		s.endDrain()
 		return
 	}
@@ -467,25 +408,19 @@ type asked struct {
 	results []error
 }
 
-// ask sends waiting events of leases to the leader, in one call.
+// ask sends events of leases to the leader, unless a call is in progress.
 func (s *ShardActor) ask() {
-	b := &s.batch
-	count, bytes := 0, 0
-	var asks [][]byte
-	for _, w := range b.waiting {
-		if count == shardRecordsMax || count > 0 && bytes+len(w.record) > shardBytesMax {
-			break
-		}
-		asks, bytes, count = append(asks, w.record), bytes+len(w.record), count+1
-	}
-	b.inFlight, b.waiting = b.waiting[:count:count], b.waiting[count:]
-	b.due = len(b.waiting) > 0
-	if count == 0 {
+	if s.asked > 0 || len(s.asks) == 0 {
 		return
+	}
+	s.asked = min(len(s.asks), asksMax)
+	var records [][]byte
+	for _, w := range s.asks[:s.asked] {
+		records = append(records, w.record)
 	}
 	s.parent.asking.Add(1)
 	s.parent.calls.Go(func() {
-		results := s.parent.config.AskLeader(asks)
+		results := s.parent.config.AskLeader(records)
 		s.parent.asking.Add(-1)
 		s.self.Send(&asked{results: results})
 	})
@@ -493,19 +428,15 @@ func (s *ShardActor) ask() {
 
 // askDone passes the results to the accounts. An event that the leader has written comes with the log.
 func (s *ShardActor) askDone(m *asked) {
-	done := s.batch.inFlight
-	s.batch.inFlight = nil
+	done := s.asks[:min(s.asked, len(s.asks))] // none if the node has stopped
+	s.asks, s.asked = s.asks[len(done):], 0
 	for i, w := range done {
-		switch err := m.results[i]; {
-		case err != nil:
-			if s.draining != nil {
-				s.draining.failed = true
-			}
+		if err := m.results[i]; err != nil {
 			s.reply(w, AsEngineError(err))
-		default:
+		} else {
 			s.parent.Leases.Add(1)
 		}
 	}
-	s.write()
+	s.ask()
 	s.endDrain()
 }
