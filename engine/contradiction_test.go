@@ -38,7 +38,9 @@ func TestI3_AWrongFirstValueLeaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.accept("bhd-site", usd("bhd", c.buy, c.sell))
+			wrong := usd("bhd", c.buy, c.sell)
+			wrong.EffectiveDate = DateOf(noon) - 1 // it leaves the history of that day too
+			f.accept("bhd-site", wrong)
 			f.advance(time.Minute)
 			f.market(2, "58.15", "60.15")
 			f.wantBest(Sell, "bhd", true) // two do not make a market
@@ -165,7 +167,9 @@ func TestX5_TheFirstToMoveStays(t *testing.T) {
 // A value that an operator has released stays, though the market says otherwise.
 func TestX12_AReleasedValueIsNotWithdrawn(t *testing.T) {
 	f := newFixture(t)
+	f.accept("manual", usd("caribe", "66.10", "68.90"))
 	f.market(5, "58.15", "60.15")
+	f.wantBest(Sell, "caribe", true) // nor one that an operator has typed
 	f.refuse(OffMarket, "bhd-site", usd("bhd", "66.10", "68.90"))
 	f.apply(Release{f.state.Snapshot().Quarantine()[0].ID, "ana"})
 	f.advance(time.Hour)
@@ -180,13 +184,13 @@ func TestI3_OffTheReferenceRate(t *testing.T) {
 		f := newFixture(t)
 		f.state = NewCurrencyState("AUD", testCatalogue(), DefaultRules())
 		say := func() {
-			f.accept("bcrd-currencies", Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: "39.50", Sell: "39.50"})
+			f.accept("bcrd-currencies", Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Sell: "39.50"}) // of both sides
 			f.advance(time.Hour)
 		}
 		if first {
 			say()
 		}
-		for _, o := range []Observation{aud("bhd", "3.85", "4.10"), aud("popular", "0.0244", "0.0260"), aud("banreservas", "58.10", "59.90"), aud("promerica", "99999.00", "99999.99")} {
+		for _, o := range []Observation{aud("bhd", "3.85", "4.10"), aud("popular", "0.0244", "0.0260"), aud("banreservas", "58.10", "59.90"), aud("promerica", "99999.00", "99999.99"), aud("caribe", "3.85", "")} {
 			if first {
 				f.refuse(OutOfBand, o.InstitutionID+"-site", o)
 			} else if o.InstitutionID == "bhd" { // three others would be a market of their own
@@ -256,6 +260,15 @@ func TestI3_AWrongReferenceRate(t *testing.T) {
 		f.accept("popular-site", aud("popular", "38.50", "41.00"))
 		wantRanked(f, 1)
 	})
+	t.Run("withdrawn", func(t *testing.T) {
+		f := start(t)
+		f.accept("bcrd-currencies", reference("58.50"))
+		f.apply(Withdraw{QuoteKey{"bcrd", Unspecified, Reference}, "bcrd-currencies", "ana"})
+		f.advance(2 * time.Hour)
+		f.accept("bhd-site", aud("bhd", "38.50", "41.00"))
+		f.advance(-time.Hour)
+		f.accept("bhd-site", aud("bhd", "38.40", "40.90")) // a backfill, compared with the reference rate of its day
+	})
 	for name, quotes := range map[string][]Observation{
 		"institutions that disagree": {aud("popular", "58.10", "59.90"), aud("bdi", "3.85", "4.10"), aud("promerica", "99999.00", "99999.99")},
 		"two of them agree":          {aud("popular", "58.10", "59.90"), aud("bdi", "58.20", "59.80")},
@@ -304,6 +317,8 @@ func TestI3_OnlyOneInstitution(t *testing.T) {
 	f.refuse(Jump, "bhd-site", usd("bhd", "68", "71")) // another value begins again
 	f.advance(20 * time.Hour)
 	f.refuse(Jump, "bhd-site", usd("bhd", "70", "73"))
+	f.advance(25 * time.Hour)
+	f.refuse(Jump, "bhd-site", usd("bhd", "70", "73")) // over a day, but only two
 	two := newFixture(t)
 	two.accept("bhd-site", usd("bhd", "70", "73"))
 	two.accept("popular-site", usd("popular", "70", "73"))
@@ -373,6 +388,13 @@ func TestI3_ABackfillIsComparedWithItsDay(t *testing.T) {
 		t.Errorf("the right value: %+v", got)
 	}
 	f.wantBest(Sell, "bhd", true)
+	repeats := newFixture(t) // the present value, which is right today
+	repeats.now = past
+	repeats.market(4, "58.15", "60.15")
+	repeats.now = noon
+	repeats.accept("bhd-site", usd("bhd", "66.1", ""))
+	repeats.now = past.Add(time.Hour)
+	repeats.refuse(OffMarket, "bhd-site", usd("bhd", "66.1", ""))
 }
 
 func (f *fixture) historyOn(date Date, institution string) []HistoryEntry {
@@ -428,7 +450,7 @@ func TestF11_TheMarketIsKept(t *testing.T) {
 			if !slices.Equal(kept.buys, made.buys) || !slices.Equal(kept.sells, made.sells) {
 				t.Fatalf("kept %v %v, made again %v %v", kept.buys, kept.sells, made.buys, made.sells)
 			}
-			if (kept.reference == nil) != (made.reference == nil) || kept.reference != nil && !kept.reference.LastCheckedAt.Equal(made.reference.LastCheckedAt) {
+			if kept.reference != made.reference {
 				t.Fatalf("the reference rate is %+v, made again %+v", kept.reference, made.reference)
 			}
 		}

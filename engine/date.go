@@ -50,8 +50,7 @@ const (
 
 // ParseDate parses a date of the form YYYY-MM-DD, which must exist. The error is ErrDate.
 func ParseDate(text string) (Date, error) {
-	if len(text) != len(dateLayout) || text[4] != '-' || text[7] != '-' ||
-		!allDigits(text[:4]) || !allDigits(text[5:7]) || !allDigits(text[8:]) {
+	if len(text) != len(dateLayout) || !allDigits(text[:4]) || !allDigits(text[5:7]) || !allDigits(text[8:]) {
 		return 0, ErrDate
 	}
 	day, err := time.Parse(dateLayout, text)

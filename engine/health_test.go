@@ -37,6 +37,8 @@ func TestS15_FaultsDoNotFlap(t *testing.T) {
 	want(false, now)
 	trouble.ReportSince(now.Add(-time.Minute), now)
 	want(true, now.Add(-time.Minute))
+	now = now.Add(-time.Hour) // the clock was set back
+	want(false, now)
 }
 
 func TestS15_ReadinessOf(t *testing.T) {

@@ -49,8 +49,8 @@ func goodBanks() []Observation {
 }
 
 func TestI3_Refusals(t *testing.T) {
-	future := usd("bdi", "57", "60")
-	future.EffectiveDate = DateOf(noon) + 8
+	future, dated := usd("bdi", "57", "60"), usd("bdi", "57", "60")
+	future.EffectiveDate, dated.EffectiveDate = DateOf(noon)+8, DateOf(noon)
 	for name, c := range map[string]struct {
 		reason Reason
 		bad    []Observation
@@ -76,6 +76,7 @@ func TestI3_Refusals(t *testing.T) {
 		"in the far future":  {FutureDate, []Observation{future}},
 		"one side twice":     {SameSides, []Observation{usd("bdi", "58", "58")}},
 		"two answers":        {Disagreement, []Observation{usd("bdi", "57", "60"), usd("bdi", "57.1", "60")}},
+		"two dates":          {Disagreement, []Observation{usd("bdi", "57", "60"), dated}},
 		"an answer and none": {Disagreement, []Observation{usd("bdi", "57", "60"), usd("bdi", "57", "")}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,9 +168,11 @@ func TestX5_AnImplausibleValueIsConfirmed(t *testing.T) {
 	}
 	unconfirmed := newFixture(t)
 	unconfirmed.accept("a", usd("mocana", "60", ""))
+	unconfirmed.accept("b", usd("mocana", "60", ""))
 	for range 3 {
 		unconfirmed.advance(5 * time.Hour)
-		unconfirmed.refuse(Jump, "a", usd("mocana", "56", "")) // no other source confirms it
+		unconfirmed.refuse(Jump, "a", usd("mocana", "56", "")) // no other institution confirms it
+		unconfirmed.refuse(Jump, "b", usd("mocana", "56", ""))
 	}
 }
 

@@ -84,6 +84,23 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 	})
 }
 
+// Decisions that did not become durable leave no trace: not in a snapshot, and not in the market for the next ones.
+func TestDecideAll_WithoutApplyChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.accept("bhd-site", usd("bhd", "57", "60"))
+	snapshot, saved := f.state.Snapshot(), f.state.Saved()
+	f.advance(time.Hour)
+	for _, observations := range [][]Observation{goodBanks(), {usd("bhd", "57.2", "60"), usd("abonap", "47", "48")}} {
+		refresh := Refresh{SourceID: "bhd-site", ObservedAt: f.now, Observations: observations}
+		if got := f.state.DecideAll([]Observe{{[]Refresh{refresh}}}, f.now)[0].Receipt; len(got.Refused) > 0 {
+			t.Errorf("compared with quotes that are not durable: %+v", got.Refused)
+		}
+	}
+	if !reflect.DeepEqual(snapshot.Saved(), saved) {
+		t.Errorf("the snapshot has %+v, want %+v", snapshot.Saved(), saved)
+	}
+}
+
 func applyOneByOne(state *CurrencyState, command Command, now time.Time) {
 	commands := []Command{command}
 	if observe, ok := command.(Observe); ok {

@@ -87,6 +87,8 @@ func TestX17_RangesBySourceAndDate(t *testing.T) {
 	}{
 		{"USD", "past", "12.5", "1991-01-02", ""},
 		{"USD", "past", "7.99", "1991-01-02", OutOfBand},
+		{"USD", "past", "8", "1991-01-02", ""}, // the limits belong to the range
+		{"USD", "past", "20", "1991-01-02", ""},
 		{"USD", "past", "20.01", "1999-12-31", OutOfBand}, // the last day counts
 		{"USD", "past", "20.01", "2000-01-01", ""},
 		{"USD", "past", "9.99", "2000-01-01", OutOfBand},
@@ -243,7 +245,8 @@ func TestX18_ASingleSideInTheOthersPlace(t *testing.T) {
 	f.refuse(Jump, "bdi-site", usd("bdi", "58.00", ""))
 	f.advance(time.Hour)
 	f.accept("bdi-site", usd("bdi", "57.99", "")) // no own side to measure by, and too few quotes for a median
-	f.advance(7*24*time.Hour + time.Second)       // longer than LastGoodAgeMax
+	f.refuse(Jump, "bdi-site", usd("bdi", "", "57.99"))
+	f.advance(7*24*time.Hour + time.Second) // longer than LastGoodAgeMax
 	f.accept("bdi-site", usd("bdi", "", "57.50"))
 
 	for institution, price := range map[string]string{"bhd": "58.20", "popular": "58.30", "caribe": "58.90"} {
@@ -343,6 +346,7 @@ func TestI3_SevenDaysAhead(t *testing.T) {
 			t.Errorf("%d days ahead: %+v", days, receipt)
 		}
 	}
+	f.wantHistory("2026-06-24 57 a")
 }
 
 // 366 days are kept, also when the newest row is seven days ahead.
