@@ -328,12 +328,15 @@ func TestX5_AGoodValueEndsTheConfirmation(t *testing.T) {
 	f.accept("a", usd("mocana", "56", ""))
 }
 
-// Of two values of one instant history has the second.
+// Of two values of one instant the second counts, in history and as the reference rate.
 func TestT5_TheSecondValueOfOneInstant(t *testing.T) {
 	f := newFixture(t)
 	f.accept("a", usd("bhd", "57", "60"))
 	f.accept("a", usd("bhd", "57.5", "60"))
 	f.wantHistory("2026-06-17 57.5 a")
+	f.accept("bcrd-reference", reference("58.5", "58.5"))
+	f.accept("bcrd-reference", reference("61", "61"))
+	f.refuse(OutOfBand, "b", usd("popular", "42.5", ""))
 }
 
 // An effective date may be seven days ahead, and not eight.
