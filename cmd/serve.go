@@ -22,7 +22,6 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
 	"github.com/tasard/tasard/cmd/internal/terminal"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node"
 	"github.com/tasard/tasard/wal"
@@ -153,9 +152,6 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	}
 	if !loop.collects {
 		loop.log.Info("nothing is collected (--no-collect)")
-	}
-	if loop.collects {
-		loop.log.Info("collecting begins; a slot that was missed is read now", "sources", len(n.SourceHealth()), "nextSlot", terminal.FormatInstant(engine.NextRefresh(p.Clock())))
 	}
 	n.Collect() // only now, so that the lines above come before problems
 	loop.notifier.ready(statusLine(n))

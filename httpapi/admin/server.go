@@ -240,7 +240,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	}
 	listener, err := bind(ctx, path)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		if err := removeStale(ctx, path); err != nil {
+		if err := removeStale(path); err != nil {
 			return nil, err
 		}
 		listener, err = bind(ctx, path)
@@ -280,8 +280,9 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 	return listener, nil
 }
 
-// removeStale removes a socket on which no process listens. If a process listens, removeStale returns ErrInUse.
-func removeStale(ctx context.Context, path string) error {
+// removeStale removes a socket on which no process listens. If a process listens, removeStale returns ErrInUse. It has
+// no context: a stop while the node starts is not an error of the socket.
+func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -292,7 +293,7 @@ func removeStale(ctx context.Context, path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s: a file is there, and it is not a socket", path)
 	}
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case err == nil:
 		_ = conn.Close() // nothing was sent

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -101,6 +102,24 @@ func request(t *testing.T, s *Server, method, path, media, body string) *httptes
 	answer := httptest.NewRecorder()
 	s.Handler().ServeHTTP(answer, req)
 	return answer
+}
+
+// TestListen_AfterACrash checks that a stop during the start does not make an error of the socket that a crash left.
+func TestListen_AfterACrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), SocketName)
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := Listen(ctx, path); left.Close() != nil || !errors.Is(err, ErrInUse) || strings.Contains(err.Error(), "find out") {
+		t.Errorf("beside a node that runs: %v", err)
+	}
+	if listener, err := Listen(ctx, path); err != nil || listener.Close() != nil {
+		t.Errorf("after a crash: %v", err)
+	}
 }
 
 // TestServer_OnlyItsOwnRequests sends what tasard admin would not.
