@@ -107,7 +107,7 @@ func (o *overloaded) slowestHealth(stop <-chan struct{}) time.Duration {
 func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 	needLimits(t)
 	raiseDescriptors(t, 3*overloadConnections)
-	o := startOverloaded(t, buildNode(t, ""), smallFixture(t, 48), 0)
+	o := startOverloaded(t, buildNode(t), smallFixture(t, 48), 0)
 	before := o.run(t, 64, 0, baseSpan)
 	capacity := float64(before.Responses) / before.Elapsed.Seconds()
 	stop, slowest := make(chan struct{}), make(chan time.Duration, 1)
@@ -137,7 +137,7 @@ func TestFaultsO1_ThreeTimesCapacity(t *testing.T) {
 // runtime's two, unless the operator says otherwise.
 func TestFaultsO1_OneProcessor(t *testing.T) {
 	needLimits(t)
-	path, f := buildNode(t, ""), smallFixture(t, 1)
+	path, f := buildNode(t), smallFixture(t, 1)
 	for setting, want := range map[string]float64{"--unset=GOMAXPROCS": 1, "GOMAXPROCS=2": 2} {
 		t.Run(setting, func(t *testing.T) {
 			running(t, newCgroup(t, 0).wrap(t, "/usr/bin/env", setting, path), f, anyCore)
@@ -182,7 +182,7 @@ func TestFaultsO8_LittleMemory(t *testing.T) {
 	needLimits(t)
 	raiseDescriptors(t, 3*tightConnections)
 	f := smallFixture(t, tightAccounts)
-	path := buildNode(t, "")
+	path := buildNode(t)
 	t.Run("node", func(t *testing.T) {
 		o := startOverloaded(t, path, f, tightMemory, "--connections", fmt.Sprint(tightConnections))
 		base := o.run(t, 64, 0, baseSpan)
@@ -226,7 +226,7 @@ func (c cgroup) wrap(t *testing.T, program ...string) string {
 		command += fmt.Sprintf(" '%s'", word)
 	}
 	script := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && echo $$ > %s/cgroup.procs && exec%s \"$@\"\n", c.cpu, c.memory, command)
-	writeProgram(t, path, script)
+	noError(t, os.WriteFile(path, []byte(script), 0o700))
 	return path
 }
 
@@ -368,7 +368,7 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 	f, err := newFixture(t.TempDir(), 10)
 	noError(t, err)
 	t.Run("node", func(t *testing.T) {
-		slow, good, peak := loadBesideSlow(t, buildNode(t, ""), f, slowSpan)
+		slow, good, peak := loadBesideSlow(t, buildNode(t), f, slowSpan)
 		total := slow.closed[slowHeader] + slow.closed[slowBody] + slow.closed[slowRead]
 		figure(t, "%d slow clients for %v, closed %d times (headers within %v, bodies %v, readers %v); others: %d of %d served, p99 %v, slowest %v; %d MiB",
 			slowClients, slowSpan, total, slow.longest[slowHeader].Round(time.Millisecond), slow.longest[slowBody].Round(time.Millisecond),
@@ -383,7 +383,7 @@ func TestFaultsO3_SlowClients(t *testing.T) {
 		}
 	})
 	t.Run("control", func(t *testing.T) {
-		path := buildNode(t, "httpapi/server.go", "l.ReadTimeout), 5*time.Second)", "l.ReadTimeout), time.Hour)")
+		path := buildNode(t, "-overlay", overlay(t, "../httpapi/server.go", "l.ReadTimeout), 5*time.Second)", "l.ReadTimeout), time.Hour)"))
 		slow, _, _ := loadBesideSlow(t, path, f, 2*slowClosed)
 		figure(t, "control, no limit of time: %d of %d closed", slow.closed[slowHeader]+slow.closed[slowBody], slowClients)
 		if slow.closed[slowHeader]+slow.closed[slowBody] > 0 {
@@ -545,4 +545,19 @@ func (c cgroup) oomKills(t *testing.T) int {
 // peakMemory returns the maximum memory of a process so far, in MiB.
 func peakMemory(t *testing.T, s *server) int {
 	return kernelNumber(t, fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid), "VmHWM:") >> 10
+}
+
+// overlay returns an overlay file for go build, in which one text of a file is replaced by another.
+func overlay(t *testing.T, file, old, changed string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "changed.go")
+	source, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(source), old) != 1 {
+		t.Fatalf("change %s: %v, or not once:\n%s", file, err, old)
+	}
+	file, err = filepath.Abs(file)
+	noError(t, err)
+	writeFile(t, path, []byte(strings.Replace(string(source), old, changed, 1)))
+	writeFile(t, path+".json", fmt.Appendf(nil, `{"Replace":{%q:%q}}`, file, path))
+	return path + ".json"
 }

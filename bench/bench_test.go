@@ -9,19 +9,268 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
+
+// TestNode builds the real program once, measures goals with it in rounds too short to mean anything, compares a bare
+// server with a node, and puts a load on the node.
+func TestNode(t *testing.T) {
+	program := buildNode(t)
+	t.Run("goals", func(t *testing.T) { checkGoals(t, program) })
+	f, err := newFixture(t.TempDir(), 5)
+	if err != nil || len(f.keys) != 5 {
+		t.Fatalf("want 5 keys, found %+v: %v", f, err)
+	}
+	node, err := startNode(t.Context(), program, f, anyCore)
+	noError(t, err)
+	t.Run("node", func(t *testing.T) { checkNode(t, node, f) })
+	t.Run("against", func(t *testing.T) { checkAgainst(t, node, f) })
+	if err := node.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkGoals(t *testing.T, program string) {
+	for core := range 2 {
+		if err := pinToCore(core, func() error { return nil }); err != nil {
+			t.Skipf("NEEDS two cores: %v", err)
+		}
+	}
+	out := new(bytes.Buffer)
+	args := []string{
+		"-tasard", program, "-goals", "F1n,F3g,F12,F14", "-rounds", "1", "-measure", "60ms", "-warmup", "0s", // so that each connection has a counted answer on a slow machine
+		"-connections", "4",
+	}
+	if err := run(t.Context(), args, out, io.Discard); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// A row for each measurement: two of a goal without latency, three of five comparisons.
+	if got := strings.Count(out.String(), "–"); got != 2+5*3 || !strings.Contains(out.String(), "\nMissed: ") {
+		t.Errorf("%d rows\n%s", got, out)
+	}
+}
+
+// checkNode checks that a node has the fixture's data, and that a bare server sends its
+// answers.
+func checkNode(t *testing.T, node *server, f *fixture) {
+	self, err := os.Executable()
+	noError(t, err)
+	for path, want := range map[string]int{ // number of rates or days
+		bestPath: 10, fullPath: 40, "/v1/rates/history?currency=EUR&institution=bhd": 7,
+	} {
+		raw, response, err := node.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
+		noError(t, err)
+		if got := bytes.Count(response.Body(), []byte(`"expiresAt"`)) + bytes.Count(response.Body(), []byte(`"date"`)); got != want {
+			t.Errorf("%s: %d, want %d: %.300s", path, got, want, response.Body())
+		}
+		bare, err := startBare(t.Context(), self, filepath.Join(t.TempDir(), "response"), raw, nil)
+		noError(t, err)
+		bareRaw, _, err := bare.ask(t.Context(), (&requestTemplate{path: path}).request(f.keys[4]))
+		if err != nil || !slices.Equal(sortedLines(bareRaw), sortedLines(raw)) {
+			t.Errorf("%s: %v, another answer than the node's:\n%.900s\n\nthe node:\n%.900s", path, err, bareRaw, raw)
+		}
+		if err := bare.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// sortedLines returns the lines of a response in order, without its date.
+func sortedLines(raw []byte) []string {
+	undated := regexp.MustCompile(`\r\nDate: [^\r]*`).ReplaceAllString(string(raw), "")
+	return slices.Sorted(strings.SplitSeq(undated, "\r\n"))
+}
+
+// checkAgainst puts a load on a running node.
+func checkAgainst(t *testing.T, node *server, f *fixture) {
+	keys, out := filepath.Join(t.TempDir(), "keys.txt"), new(bytes.Buffer)
+	writeFile(t, keys, []byte(strings.Join(f.keys, "\n")+"\n\n"))
+	args := []string{"-against", "http://" + node.address, "-keys", keys, "-mix", "all", "-rate", "200", "-measure", "200ms", "-connections", "4"}
+	noError(t, run(t.Context(), args, out, io.Discard))
+	if text := out.String(); !strings.Contains(text, "40 answers") || !strings.Contains(text, "  200: 40\n") || strings.Contains(text, "lost") {
+		t.Errorf("printed\n%s", text)
+	}
+	writeFile(t, keys, nil)
+	if err := run(t.Context(), args, out, io.Discard); err == nil || !strings.Contains(err.Error(), "has no keys") {
+		t.Errorf("a file without keys: %v", err)
+	}
+}
+
+// TestAgainst_Failures checks that a load of which too much is refused or lost shows no latencies, that its error
+// counts the failures and names the flag that ends them, and that a few failures are only counted.
+func TestAgainst_Failures(t *testing.T) {
+	var asked atomic.Int64
+	const refusing, closing, mostlyGood = "refusing", "closing", "mostly good"
+	answer := func(kind string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			n := asked.Add(1)
+			switch {
+			case kind == refusing && n > 3, kind == mostlyGood && n%200 == 0:
+				w.WriteHeader(http.StatusTooManyRequests)
+			case kind == closing && n%2 == 0:
+				panic(http.ErrAbortHandler)
+			}
+		}
+	}
+	for kind, want := range map[string]string{
+		refusing:   `19\d of 200 requests were not answered with status 200: 19\d with 429 \(quotas: use -keys, .*--limits=off\)`,
+		closing:    `\d+ of 200 requests were not answered with status 200: \d+ lost \(.*--connections-per-address 0`,
+		mostlyGood: `1 of 200 requests were not answered with status 200: 1 with 429`,
+	} {
+		asked.Store(0)
+		node, out := httptest.NewServer(answer(kind)), new(bytes.Buffer)
+		args := []string{"-against", node.URL, "-mix", "best", "-rate", "1000", "-warmup", "0", "-measure", "200ms", "-connections", "4"}
+		err := run(t.Context(), args, out, io.Discard)
+		node.Close()
+		if !errors.Is(err, errNotAnswered) || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if strings.Contains(out.String(), "99.99 %") != (kind == mostlyGood) || !strings.Contains(out.String(), "% of a core") {
+			t.Errorf("%s: printed\n%s", kind, out)
+		}
+	}
+}
+
+// TestMeasurement checks medians, bounds and their words. A ratio whose interval contains its bound of 1 shows no
+// difference, which meets it; NaN meets no bound.
+func TestMeasurement(t *testing.T) {
+	for _, tt := range []struct {
+		rounds []float64
+		want   float64
+		least  bool
+		says   string
+	}{
+		{[]float64{0.9, 1.0, 1.2, 0.95, 0.99}, 0.9, true, "| F0 | t: n | 0.990× (0.900–1.20) | ≥ 0.900×, met | a, b |"},
+		{[]float64{0.8, 0.8, 0.8, 0.8, 0.8}, 0.9, true, "≥ 0.900×, **missed**"},
+		{[]float64{1.2, 1.2, 1.2, 1.2, 1.2}, 1.15, false, "≤ 1.15×, **missed**"},
+		{[]float64{1.1, 0.9, 1.2, 0.8, 1.3}, 1, false, "≤ 1.00×, met"},
+		{[]float64{math.NaN()}, 0.9, true, "**missed**"},
+		{[]float64{7}, 0, false, "|  | a, b |"},
+	} {
+		m := measurement{name: "n", rounds: tt.rounds, want: tt.want, least: tt.least, sides: "a, b"}
+		if row := m.row(&scenario{goal: "F0", title: "t"}); !strings.Contains(row, tt.says) {
+			t.Errorf("%v: %s, want %s", tt.rounds, row, tt.says)
+		}
+	}
+}
+
+// TestSettings checks which command lines are refused.
+func TestSettings(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-tasard", "x", "-goals", "F99"}, {"-tasard", "x", "more"}, {"-tasard", "x", "-rounds", "0"}, {"-against", "https://x"},
+		{"-against", "http://x/path"}, {"-against", "http://x", "-mix", "none"}, {"-against", "http://x", "-rate", "-1"}, {"-against", "http://x", "-measure", "0s"},
+	} {
+		if _, err := readSettings(args, io.Discard); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+	if s, err := readSettings([]string{"-tasard", "x", "-goals", "f3,F1"}, io.Discard); err != nil || len(s.goals) != 7 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// settingsIn returns the fields of the HTTP server that a function makes, without those that set up no connection.
+func settingsIn(text, function string) map[string]string {
+	maker := regexp.MustCompile(`(?ms)^func [^\n]*\b` + function + `\(.*?^}`).FindString(text)
+	settings := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^\t+(\w+):\s+(.*?),(?: //.*)?$`).FindAllStringSubmatch(maker, -1) {
+		settings[found[1]] = strings.ReplaceAll(found[2], " ", "")
+	}
+	for _, name := range []string{"ErrorHandler", "ExpectHandler", "HeaderReceived", "Logger"} {
+		delete(settings, name)
+	}
+	return settings
+}
+
+// TestBare_HasTheNodesSettings compares the bare server's settings with the node's, so that neither is tuned without
+// the other.
+func TestBare_HasTheNodesSettings(t *testing.T) {
+	text, err := os.ReadFile("../httpapi/server.go")
+	noError(t, err)
+	own, err := os.ReadFile("server.go")
+	noError(t, err)
+	node, bare := settingsIn(string(text), "newHTTP"), settingsIn(string(own), "bareServer")
+	for name := range node {
+		if bare[name] == "" {
+			t.Errorf("%s of the node's server is not set", name)
+		}
+	}
+	defaults := regexp.MustCompile(`(?m)^\tl\.(\w+) = cmp\.Or\(max\(0, l\.\w+\), (.+)\)$`).FindAllStringSubmatch(string(text), -1)
+	for _, limit := range defaults {
+		name := strings.NewReplacer("HeaderBytesMax", "ReadBufferSize", "BodyBytesMax", "MaxRequestBodySize", "ConnsMax", "Concurrency").Replace(limit[1])
+		if got := strings.TrimPrefix(bare[name], "2*"); got != strings.ReplaceAll(limit[2], " ", "") {
+			t.Errorf("%s is %q, the node's %s %q", name, got, limit[1], limit[2])
+		}
+	}
+	if len(bare) != len(node) || len(defaults) != 6 {
+		t.Errorf("the bare server has the settings %v, the node %v and %d limits", bare, node, len(defaults))
+	}
+}
+
+// TestBare_AllocatesNothing: a baseline that makes garbage would flatter the node.
+func TestBare_AllocatesNothing(t *testing.T) {
+	handler, err := bareHandler([]byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nETag: W/\"x\"\r\n\r\n{}"))
+	noError(t, err)
+	var ctx fasthttp.RequestCtx
+	if count := testing.AllocsPerRun(100, func() { handler(&ctx) }); count != 0 {
+		t.Errorf("an answer costs %v allocations", count)
+	}
+}
+
+// TestMain is the bench itself if a test has started this binary as a server; otherwise it runs the tests. fasthttp
+// leaves a goroutine for the Date header, and one for each server that ends some seconds later.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == bareName {
+		main()
+		return
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
+}
+
+// buildNode builds the node with further arguments of go build.
+func buildNode(t *testing.T, args ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tasard")
+	if output, err := exec.Command("go", append(append([]string{"build", "-ldflags=-s -w", "-o", path}, args...), "..")...).CombinedOutput(); err != nil {
+		t.Fatalf("build the program: %v\n%s", err, output)
+	}
+	return path
+}
+
+// noError ends a test at an error.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeFile(t *testing.T, path string, text []byte) {
+	t.Helper()
+	noError(t, os.WriteFile(path, text, 0o600))
+}
 
 // newTestLoad returns a load that lasts a fifth of a second.
 func newTestLoad(address string, connections int, rate float64) *generator {
@@ -133,17 +382,17 @@ func TestLoad_Ends(t *testing.T) {
 	gone.Close()
 	for name, tt := range map[string]struct {
 		address string
-		rate    float64
 		spoil   func(*generator, context.CancelFunc)
 		want    error
 		says    string
 	}{
-		"never there": {gone.Addr().String(), 0, nil, errTargetGone, "refused"},
-		"hangs up":    {hangsUp, 0, nil, errTargetGone, "in a row"},
-		"answers nothing": {serve(t, silent).Addr().String(), 0, func(g *generator, _ context.CancelFunc) {
+		"never there": {gone.Addr().String(), nil, errTargetGone, "refused"},
+		"hangs up":    {hangsUp, nil, errTargetGone, "in a row"},
+		"answers nothing": {serve(t, silent).Addr().String(), func(g *generator, _ context.CancelFunc) {
 			g.Measure, g.Drain = 50*time.Millisecond, 50*time.Millisecond
 		}, errNoResponse, ""},
-		"ends": {good, 0, func(g *generator, _ context.CancelFunc) {
+		"ends": {good, func(g *generator, _ context.CancelFunc) {
+			g.Measure = 10 * time.Millisecond
 			calls := 0
 			g.OnMeasure = func() error {
 				if calls++; calls == 2 {
@@ -152,16 +401,13 @@ func TestLoad_Ends(t *testing.T) {
 				return nil
 			}
 		}, planted, ""},
-		"context": {good, 0, func(g *generator, cancel context.CancelFunc) {
+		"context": {good, func(g *generator, cancel context.CancelFunc) {
 			g.OnMeasure = func() error { cancel(); return nil }
 		}, context.Canceled, ""},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		g := newTestLoad(tt.address, 2, tt.rate)
+		g := newTestLoad(tt.address, 2, 0)
 		g.Measure = time.Hour
-		if name == "ends" {
-			g.Measure = 10 * time.Millisecond
-		}
 		if tt.spoil != nil {
 			tt.spoil(g, cancel)
 		}
@@ -194,7 +440,11 @@ func misbehaviours() []func(net.Conn) (goesOn bool) {
 // rate every intended request is sent or lost.
 func TestLoad_NothingIsForgotten(t *testing.T) {
 	behaviours := misbehaviours()
-	for seed := range uint64(sweep(30, 300)) {
+	seeds := uint64(30)
+	if os.Getenv("SWEEP") == "whole" { // as make check does
+		seeds = 300
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 0))
 		share, connections, rate := 1+random.IntN(50), 1+random.IntN(8), []float64{0, 1000, 20_000}[seed%3]
 		var each atomic.Uint64
@@ -222,14 +472,6 @@ func TestLoad_NothingIsForgotten(t *testing.T) {
 			t.Errorf("seed %d, %d %% of misbehaviour, %d connections, rate %v: %v, %+v", seed, share, connections, rate, err, g.results)
 		}
 	}
-}
-
-// sweep returns whole when SWEEP=whole asks for complete sweeps, as make check does, and sample otherwise.
-func sweep(sample, whole int) int {
-	if os.Getenv("SWEEP") == "whole" {
-		return whole
-	}
-	return sample
 }
 
 const okHead = "HTTP/1.1 200 OK\r\n"
@@ -292,7 +534,7 @@ func stream(m *mix, seed uint64, n int) []byte {
 }
 
 // TestMix_Requests checks that net/http can read every request, with the host, one of the keys and its headers, as
-// often as its weight says.
+// often as its weight says; that on demand every account sends one in turn; and that a proxied one has an address.
 func TestMix_Requests(t *testing.T) {
 	const n, host = 20_000, "node.example:8080"
 	keys, questions := []string{"k-1", "k-2", "k-3"}, mixes()[mixAll]
@@ -324,11 +566,7 @@ func TestMix_Requests(t *testing.T) {
 	if len(counts) != len(wants) || len(traces) < n-10 {
 		t.Errorf("%v, want %v; %d trace IDs", counts, wants, len(traces))
 	}
-}
-
-// TestMix_InTurn checks that every account sends one request in turn, and that a proxied request has an address.
-func TestMix_InTurn(t *testing.T) {
-	m := newMix("x", []string{"a", "b"}, mixes()[mixProxied])
+	m = newMix("x", []string{"a", "b"}, mixes()[mixProxied])
 	m.inTurn = true
 	text := string(stream(m, 1, 3))
 	if strings.Count(text, "Bearer a\r\n\r\n") != 2 || strings.Count(text, "Bearer b\r\n\r\n") != 1 || strings.Count(text, "\r\nX-Forwarded-For: 203.0.113.") != 3 {
