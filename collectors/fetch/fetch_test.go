@@ -357,7 +357,7 @@ func TestD4_PublicAddresses(t *testing.T) {
 		want           bool
 	}{
 		{"http://127.0.0.1:1/rates", "", true}, {"https://bank.example.do/rates", "", false},
-		{"https://bank.example.do/rates", "http://127.0.0.1:3128", true},
+		{"https://bank.example.do/rates", "http://127.0.0.1:3128", true}, {"http://10.0.0.1:1/rates", "", false},
 	} {
 		d := definitionOf(source.Request{Method: "GET", URL: test.address})
 		d.Proxy = test.proxy

@@ -188,10 +188,7 @@ func TestRedirect_Within(t *testing.T) {
 			http.Redirect(out, r, "https://example.com.do"+r.URL.Path, http.StatusMovedPermanently)
 		}, nil)
 		w.site("example.com.do", func(out http.ResponseWriter, r *http.Request) {
-			status := http.StatusFound
-			if r.URL.Path == "/kept" {
-				status = http.StatusPermanentRedirect
-			}
+			status := map[string]int{"/": 302, "/kept": 308, "/held": 307}[r.URL.Path]
 			out.Header().Set("Set-Cookie", "a=b; domain=example.com.do")
 			http.Redirect(out, r, "//WWW.example.com.do:443/rates#top", status)
 		})
@@ -208,8 +205,9 @@ func TestRedirect_Within(t *testing.T) {
 			t.Errorf("the document came from %s", document.URL)
 		}
 		wantDocument(t, c, ask("POST", "https://example.com.do/", map[string]string{"x": "y"}), "GET /rates  a=b ")
-		wantDocument(t, c, ask("POST", "https://example.com.do/kept", map[string]string{"x": "y"}),
-			"POST /rates x=y a=b application/x-www-form-urlencoded")
+		for _, kept := range []string{"https://example.com.do/kept", "https://example.com.do/held"} {
+			wantDocument(t, c, ask("POST", kept, map[string]string{"x": "y"}), "POST /rates x=y a=b application/x-www-form-urlencoded")
+		}
 	})
 }
 
@@ -305,25 +303,31 @@ func TestD4_Robots(t *testing.T) {
 	}
 }
 
-// TestRobots_Asked: once a day a host, before anything else; ignoreRobots leaves it out.
+// TestRobots_Asked: once a day a host, before anything else, also if the clock is set back; for each redirect;
+// ignoreRobots leaves it out.
 func TestRobots_Asked(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *testNetwork) {
 		var asked []string
 		rules := "User-agent: *\nDisallow: /secret\n"
 		w.site("example.do", func(out http.ResponseWriter, r *http.Request) {
 			asked = append(asked, r.URL.Path)
-			if r.URL.Path == "/robots.txt" {
+			switch r.URL.Path {
+			case "/robots.txt":
 				_, _ = io.WriteString(out, rules)
-				return
+			case "/moved":
+				http.Redirect(out, r, "/secret", http.StatusFound)
+			default:
+				_, _ = io.WriteString(out, "58.90")
 			}
-			_, _ = io.WriteString(out, "58.90")
 		})
-		c := w.client()
+		shift := time.Duration(0)
+		c := w.client(func(c *Config) { c.Clock = func() time.Time { return clock().Add(shift) } })
 		wantDocument(t, c, get("https://example.do/a"), "58.90")
+		wantFailure(t, c, get("https://example.do/moved"), source.Blocked, "robots.txt")
 		wantFailure(t, c, get("https://example.do/secret"), source.Blocked, "robots.txt", `"tasard"`, "ignoreRobots")
 		wantDocument(t, c, get("https://example.do/b"), "58.90")
 		wantDocument(t, c, getWithoutRobots("https://example.do/secret"), "58.90")
-		if got := fmt.Sprint(asked); got != "[/robots.txt /a /b /secret]" {
+		if got := fmt.Sprint(asked); got != "[/robots.txt /a /moved /b /secret]" {
 			t.Errorf("asked for %s", got)
 		}
 		rules, asked = "", nil
@@ -333,6 +337,8 @@ func TestRobots_Asked(t *testing.T) {
 		if got := fmt.Sprint(asked); got != "[/robots.txt /secret]" {
 			t.Errorf("a day later asked for %s", got)
 		}
+		rules, shift = "User-agent: *\nDisallow: /secret\n", -time.Hour
+		wantFailure(t, c, get("https://example.do/secret"), source.Blocked)
 	})
 }
 
