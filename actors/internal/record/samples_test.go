@@ -124,9 +124,11 @@ func sampleCurrency(currency string, many int) engine.SavedCurrency {
 		Currency: currency, LastQuarantineID: uint64(many),
 		SourceQuotes: repeat(many, engine.SourceQuote{
 			Key: sampleQuote.Key, SourceID: "list", Buy: decimal("57.1"), Sell: decimal("60"), EffectiveDate: sampleDay, PublishedAt: sampleTime, UpstreamSource: "bcrd",
-			CollectedAt: sampleTime.Add(1), LastCheckedAt: sampleTime.Add(2), ExpiresAt: sampleTime.Add(time.Hour), Priority: -9, Manual: true,
+			CollectedAt: sampleTime.Add(1), LastCheckedAt: sampleTime.Add(2), ExpiresAt: sampleTime.Add(time.Hour), Priority: -9, Manual: true, Released: true,
 		}),
-		Pending: repeat(many, engine.PendingConfirmation{Key: minimalQuote.Key, SourceID: "list", ObservedAt: sampleTime, Buy: decimal("5.7"), Sell: decimal("6")}),
+		Pending: repeat(many, engine.PendingConfirmation{
+			Key: minimalQuote.Key, SourceID: "list", ObservedAt: sampleTime, Buy: decimal("5.7"), Sell: decimal("6"), Since: sampleTime.Add(-time.Hour), Sightings: 2,
+		}),
 		History: repeat(many, engine.HistoryEntry{
 			Date: sampleDay, InstitutionID: "bcrd", Currency: currency, Channel: engine.Branch, Kind: engine.Reference, Sell: decimal("60.5"),
 			SourceID: "list", DatePrecision: engine.PrecisionDay, ObservedAt: sampleTime, Precedence: -5,
@@ -150,7 +152,7 @@ func sampleRegistry(many int) *account.Registry {
 	for i := range many {
 		registry.Apply(&account.CodeIssued{Email: emailOf(fmt.Sprintf("user.%d@example.com", i)), At: sampleTime, Monotonic: time.Minute, Mailed: true})
 	}
-	for _, name := range []string{"codeFailed", "sessionOpened", "codeIssued-sealed", "codeFailed"} {
+	for _, name := range []string{"codeFailed", "sessionOpened", "codeIssued-sealed", "codeFailed", "sessionOpened-browser", "codeIssued-browser"} {
 		registry.Apply(samples()[name].(account.RegistryEvent))
 	}
 	return registry
