@@ -88,6 +88,7 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.stop(m.Err)
 	}
 	a.advance()
+	a.log.Health.noteWaiting(len(a.waiting) + len(a.inFlight))
 }
 
 // FailsNode implements mailbox.Actor.
@@ -106,7 +107,6 @@ func (a *Actor) enqueue(w *Write) {
 	case a.outdated(w):
 		w.Reject(ErrNotLeader)
 	default:
-		a.log.Health.noteQueued()
 		a.waiting = append(a.waiting, w) // bounded: each owner limits its writes in flight
 	}
 }
@@ -150,9 +150,9 @@ func (a *Actor) gather() {
 
 // finish tries once to take a final snapshot. After that it replies to Log.Finish.
 func (a *Actor) finish() {
-	if a.snapshot.last < a.last && !a.snapshot.finalTried {
-		a.snapshot.final, a.snapshot.finalTried = true, true
-		a.advance()
+	if !a.snapshot.finalTried && a.snapshot.begin(a.last) {
+		a.snapshot.finalTried = true
+		a.takeSnapshot(a.log.startSnapshot)
 		return
 	}
 	a.finishRequest.Reply(struct{}{}, nil)
@@ -176,7 +176,6 @@ func (a *Actor) append() {
 	}
 	a.inFlight = append(a.inFlight[:0], a.waiting[:count]...)
 	a.waiting = append(a.waiting[:0], a.waiting[count:]...)
-	a.log.Health.noteTaken(len(a.waiting) == 0)
 	if a.replication != nil {
 		a.propose(records)
 		return

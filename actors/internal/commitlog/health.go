@@ -21,8 +21,7 @@ type Health struct {
 	diskSlow        engine.Fault
 	snapshotFailing engine.Fault // the newest attempt to take a snapshot failed
 	snapshotLate    engine.Fault // several snapshots are overdue; see snapshotPlan.late
-	oldestQueued    atomic.Int64 // when the oldest waiting write was queued (sinceStart); 0 = no write waits
-	oldestInFlight  atomic.Int64 // when the oldest write in flight was queued; 0 = none
+	waitsSince      atomic.Int64 // since when writes wait, or the end of the last batch if later in nanoseconds after startTime; 0 = none
 	rejectedBytes   atomic.Int64 // size of the newest batch that did not fit on the disk
 	retryBytes      atomic.Int64 // free space at which a failed snapshot is tried again; 0 = no retry
 }
@@ -37,28 +36,19 @@ func newHealth(clock func() time.Time, monotonic func() time.Duration) *Health {
 	return h
 }
 
-// sinceStart converts a time to nanoseconds since startTime, at least 1.
-func (h *Health) sinceStart(now time.Time) int64 { return max(1, int64(now.Sub(h.startTime))) }
-
-// noteQueued is called when a write is queued.
-func (h *Health) noteQueued() {
-	if h.oldestQueued.Load() == 0 {
-		h.oldestQueued.Store(h.sinceStart(h.Clock()))
-	}
-}
-
-// noteTaken is called when a batch of waiting writes goes to the writer. all means that the batch contains all of them.
-func (h *Health) noteTaken(all bool) {
-	h.oldestInFlight.Store(h.oldestQueued.Load())
-	if all {
-		h.oldestQueued.Store(0)
+// noteWaiting is called after each change of the number of writes that wait or are in flight.
+func (h *Health) noteWaiting(writes int) {
+	if writes == 0 {
+		h.waitsSince.Store(0)
+	} else if h.waitsSince.Load() == 0 {
+		h.waitsSince.Store(max(1, int64(h.Clock().Sub(h.startTime))))
 	}
 }
 
 // noteDone is called at the end of the batch in flight.
 func (h *Health) noteDone() {
 	h.noteSlow(h.Clock())
-	h.oldestInFlight.Store(0)
+	h.waitsSince.Store(0)
 }
 
 // full reports whether the disk is full.
@@ -68,7 +58,7 @@ func (h *Health) full() bool {
 }
 
 // Waits reports whether a change is waiting for the journal.
-func (h *Health) Waits() bool { return h.oldestInFlight.Load() != 0 || h.oldestQueued.Load() != 0 }
+func (h *Health) Waits() bool { return h.waitsSince.Load() != 0 }
 
 // noteCopy reports a full or slow disk of this node's own copy of a SharedJournal.
 func (h *Health) noteCopy(copyHealth ClusterHealth) {
@@ -80,18 +70,12 @@ func (h *Health) noteCopy(copyHealth ClusterHealth) {
 	}
 }
 
-// noteSlow reports a slow disk if a write is older than slowMin. It ignores writes to a SharedJournal, which may wait
+// noteSlow reports a slow disk if writes have waited for slowMin. It ignores writes to a SharedJournal, which may wait
 // for other nodes; noteCopy reports a slow disk there.
 func (h *Health) noteSlow(now time.Time) {
-	oldest := h.oldestInFlight.Load()
-	if oldest == 0 {
-		oldest = h.oldestQueued.Load()
-	}
-	if oldest == 0 || h.shared {
-		return
-	}
-	if queuedAt := h.startTime.Add(time.Duration(oldest)); now.Sub(queuedAt) > slowMin {
-		h.diskSlow.ReportSince(queuedAt.Add(slowMin), now)
+	waits := h.waitsSince.Load()
+	if since := h.startTime.Add(time.Duration(waits) + slowMin); waits != 0 && !h.shared && now.After(since) {
+		h.diskSlow.ReportSince(since, now)
 	}
 }
 

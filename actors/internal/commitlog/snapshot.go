@@ -148,8 +148,7 @@ type snapshotPlan struct {
 	uncoveredBytes   int64  // size of these records
 	accountBytes     int64  // size of all accounts in the newest snapshot
 	running          bool   // a snapshot is being taken
-	final            bool   // Finish has asked for the final snapshot
-	finalTried       bool   // final was set once
+	finalTried       bool   // the snapshot for Finish was begun
 	retry            bool   // try a failed snapshot again
 	dropBefore       uint64 // records before this sequence may be deleted; 0 = none
 }
@@ -169,12 +168,12 @@ func (p *snapshotPlan) late() bool {
 
 func (p *snapshotPlan) due() bool {
 	manyRecords := p.records >= p.recordsMax && p.bytes >= p.accountBytes/accountsFraction
-	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.final || p.retry)
+	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.retry)
 }
 
 // begin resets the counts for due. It returns false if the newest snapshot covers all records up to last.
 func (p *snapshotPlan) begin(last uint64) bool {
-	p.records, p.bytes, p.final, p.retry = 0, 0, false, false
+	p.records, p.bytes, p.retry = 0, 0, false
 	p.running = last > p.last
 	return p.running
 }
