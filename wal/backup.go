@@ -179,10 +179,7 @@ func StoppedState(dir string) (sequence uint64, state io.ReadCloser, err error) 
 			state = io.NopCloser(bytes.NewReader(nil))
 			return nil
 		}
-		f, payload, err := s.open()
-		if err == nil {
-			state = newSnapshotReader(f, payload)
-		}
+		state, err = s.open()
 		return err
 	})
 	if err != nil {

@@ -12,36 +12,23 @@ import (
 // damaged.
 const snapshotsKept = 2
 
-// Snapshot returns the newest undamaged snapshot: the state after record number sequence. It verifies the file first.
-// The caller must close r. ok is false if there is no snapshot; the log then contains all records. If the log contains
-// all records after an older snapshot, Snapshot skips damaged newer ones and logs them. Otherwise it returns the
-// *DamageError.
+// Snapshot returns the newest undamaged snapshot: the state after record number sequence. It verifies the file again,
+// and returns a *DamageError if it was damaged after Open. The caller must close r. ok is false without a snapshot;
+// then the log contains all records.
 func (l *Log) Snapshot() (sequence uint64, r io.ReadCloser, ok bool, err error) {
 	l.mu.Lock()
-	snapshots, closed := slices.Clone(l.snapshots), l.closed
-	first := l.segments[0].start.sequence
+	newest, closed := newestUndamaged(l.snapshots), l.closed
 	l.mu.Unlock()
-	if closed {
+	switch {
+	case closed:
 		return 0, nil, false, ErrClosed
+	case newest.Sequence == 0:
+		return 0, nil, false, nil
 	}
-	var damage *DamageError
-	for _, s := range slices.Backward(snapshots) {
-		if first > s.Sequence+1 {
-			break
-		}
-		f, payload, err := s.open()
-		if err == nil {
-			return s.Sequence, newSnapshotReader(f, payload), true, nil
-		}
-		if !errors.As(err, &damage) {
-			return 0, nil, false, err
-		}
-		l.options.Logger.Warn("damaged snapshot skipped", "cause", damage.Error())
+	if r, err = newest.open(); err != nil {
+		return 0, nil, false, err
 	}
-	if first > 1 && damage != nil {
-		return 0, nil, false, damage
-	}
-	return 0, nil, false, nil
+	return newest.Sequence, r, true, nil
 }
 
 // WriteSnapshot stores the output of write as the state after record number sequence, which must be on disk. It may run

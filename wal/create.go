@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 )
 
@@ -26,17 +25,12 @@ func Create(dir string, o Options, sequence uint64, write func(io.Writer) error)
 	if err != nil {
 		return err
 	}
-	var d *newDirectory
-	if dir, err = filepath.Abs(dir); err == nil {
-		d, err = beginDirectory(dir, o.disk)
+	d := &newDirectory{disk: o.disk, sequence: sequence}
+	var lockFile *os.File
+	if d.dir, lockFile, err = lockDir(dir, d.prepare); err == nil {
+		err = d.fill(write)
 	}
-	if err != nil {
-		return fmt.Errorf("create log: %w", err)
-	}
-	if err = d.fill(sequence, write); err != nil {
-		err = errors.Join(err, d.removeAll())
-	}
-	if err = errors.Join(err, unlock(d.lock)); err != nil {
+	if err = errors.Join(err, unlock(lockFile)); err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
 	return nil
@@ -60,53 +54,41 @@ func CheckEmpty(dir string) error {
 
 // newDirectory is a directory in which Create makes a log.
 type newDirectory struct {
-	dir     string
-	disk    *disk
-	lock    *os.File
-	created []string // paths, oldest first; includes dir itself if it was created
+	dir      string
+	disk     *disk
+	sequence uint64 // of the snapshot
+	created  bool   // the directory was missing
 }
 
-func beginDirectory(dir string, d *disk) (*newDirectory, error) {
+// prepare creates the directory, unless it is there and empty.
+func (d *newDirectory) prepare(dir string) error {
 	if err := CheckEmpty(dir); err != nil {
-		return nil, err
+		return err
 	}
-	n := &newDirectory{dir: dir, disk: d}
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		n.created = append(n.created, dir)
-	}
-	if err := d.makeDir(dir); err != nil {
-		return nil, err
-	}
-	lockFile, err := lock(dir)
-	if err != nil {
-		return nil, err
-	}
-	n.lock, n.created = lockFile, append(n.created, filepath.Join(dir, lockName))
-	// Another process may have created files between CheckEmpty and the lock.
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 1 {
-		err = fmt.Errorf("%s: %w", dir, ErrNotEmpty)
-	}
-	if err != nil {
-		return nil, errors.Join(err, unlock(lockFile))
-	}
-	return n, nil
+	_, err := os.Lstat(dir)
+	d.created = errors.Is(err, fs.ErrNotExist)
+	return d.disk.makeDir(dir)
 }
 
 // fill writes the high-water mark, the snapshot and an empty segment, in this order. Then it verifies the directory
 // like Open.
-func (d *newDirectory) fill(sequence uint64, write func(io.Writer) error) error {
-	first := position{frame: sequence + 1, sequence: sequence + 1}
-	d.created = append(d.created, filepath.Join(d.dir, markName))
-	if err := writeMark(d.dir, d.disk, mark{first: first.frame, end: first}); err != nil {
+func (d *newDirectory) fill(write func(io.Writer) error) error {
+	entries, err := os.ReadDir(d.dir) // another process may have created files between CheckEmpty and the lock
+	if err == nil && len(entries) > 1 {
+		err = fmt.Errorf("%s: %w", d.dir, ErrNotEmpty)
+	}
+	if err != nil {
 		return err
 	}
-	var err error
-	if sequence == 0 {
+	first := position{frame: d.sequence + 1, sequence: d.sequence + 1}
+	err = writeMark(d.dir, d.disk, mark{first: first.frame, end: first})
+	switch {
+	case err != nil:
+	case d.sequence == 0:
 		err = write(io.Discard)
-	} else {
-		err = d.file(snapshotPath(d.dir, sequence), func(w io.Writer) error {
-			return errors.Join(encodeSnapshot(w, sequence, write))
+	default:
+		err = d.file(snapshotPath(d.dir, d.sequence), func(w io.Writer) error {
+			return errors.Join(encodeSnapshot(w, d.sequence, write))
 		})
 	}
 	if err == nil {
@@ -115,13 +97,15 @@ func (d *newDirectory) fill(sequence uint64, write func(io.Writer) error) error 
 	if err == nil {
 		_, err = examine(d.dir, nil)
 	}
-	return err
+	if err != nil {
+		return errors.Join(err, d.removeAll())
+	}
+	return nil
 }
 
 // file creates a file, fills it and syncs it.
 func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
 	return withFile(path, fileCreate, func(f *os.File) error {
-		d.created = append(d.created, path)
 		if err := fill(&fileWriter{file: f, disk: d.disk, reserve: -1}); err != nil {
 			return err
 		}
@@ -129,11 +113,15 @@ func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
 	})
 }
 
-// removeAll removes everything that was created, newest first. So the high-water mark is removed nearly last. As long
-// as it exists, all commands refuse the directory.
+// removeAll removes everything that was created. The high-water mark is removed nearly last: as long as it exists, all
+// commands refuse the directory.
 func (d *newDirectory) removeAll() error {
+	paths := []string{segmentPath(d.dir, d.sequence+1), snapshotPath(d.dir, d.sequence), filepath.Join(d.dir, markName), filepath.Join(d.dir, lockName)}
+	if d.created {
+		paths = append(paths, d.dir)
+	}
 	var result error
-	for _, path := range slices.Backward(d.created) {
+	for _, path := range paths {
 		if err := d.disk.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			result = errors.Join(result, err)
 		}

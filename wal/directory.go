@@ -89,6 +89,17 @@ func snapshotPath(dir string, sequence uint64) string {
 
 const lockName = "LOCK"
 
+// lockDir prepares a directory and takes its exclusive lock. path is its absolute path.
+func lockDir(dir string, prepare func(path string) error) (path string, lockFile *os.File, err error) {
+	if path, err = filepath.Abs(dir); err == nil {
+		err = prepare(path)
+	}
+	if err == nil {
+		lockFile, err = lock(path)
+	}
+	return path, lockFile, err
+}
+
 // lock takes the exclusive lock of the directory. The kernel releases it when the process ends. The lock file is never
 // removed. Otherwise two processes could each lock a different file of that name.
 func lock(dir string) (*os.File, error) {

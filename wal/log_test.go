@@ -250,7 +250,7 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	_, lockErr := lock(file)
 	_, sharedErr := lockShared(file)
 	_, chooseErr := (&repair{}).chooseRun([]numberedFile{{1, missing}}, 0)
-	_, _, snapshotErr := (&SnapshotReport{Sequence: 1, File: missing}).open()
+	_, snapshotErr := (&SnapshotReport{Sequence: 1, File: missing}).open()
 	_, repairErr := Repair(missing, testOptions())
 	_, repairedErr := Repair(file, testOptions())
 	closed, err := os.Open(file)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/prometheus/client_golang/prometheus"
 	tidwall "github.com/tidwall/wal"
@@ -14,9 +13,8 @@ import (
 // Recovery reports what Open found and changed.
 type Recovery struct {
 	Report
-	TornFile         string         // copy of the torn tail (an incomplete last write)
-	SnapshotSequence uint64         // number of the newest undamaged snapshot's last record; 0 = no snapshot
-	SnapshotDamage   []*DamageError // damaged snapshots; the log contains all their records
+	TornFile         string // copy of the torn tail (an incomplete last write)
+	SnapshotSequence uint64 // number of the newest undamaged snapshot's last record; 0 = no snapshot
 }
 
 // Open verifies every byte of the log in dir and opens it for this process. It creates dir if missing. It moves a torn
@@ -26,13 +24,7 @@ func Open(dir string, o Options) (l *Log, err error) {
 	if o, err = o.withDefaults(); err != nil {
 		return nil, err
 	}
-	var lockFile *os.File
-	if dir, err = filepath.Abs(dir); err == nil {
-		err = o.disk.makeDir(dir)
-	}
-	if err == nil {
-		lockFile, err = lock(dir)
-	}
+	dir, lockFile, err := lockDir(dir, o.disk.makeDir)
 	if err == nil {
 		l, err = openLocked(dir, o)
 	}
@@ -51,7 +43,7 @@ func openLocked(dir string, o Options) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := Recovery{Report: x.report(), SnapshotSequence: x.snapshotSequence(), SnapshotDamage: x.damagedSnapshots()}
+	r := Recovery{Report: x.report(), SnapshotSequence: x.snapshotSequence()}
 	if err := cleanUp(dir, o, &x, &r); err != nil {
 		return nil, err
 	}
@@ -75,7 +67,9 @@ func openLocked(dir string, o Options) (*Log, error) {
 	if l.markWriter, err = openMarkWriter(dir, o.disk, m); err != nil {
 		return nil, err // l.store stays open, because closing it would sync again (see Close)
 	}
-	l.logRecovery()
+	for _, d := range x.damagedSnapshots() {
+		o.Logger.Warn("damaged snapshot skipped, the log has its records", "snapshot", r.SnapshotSequence, "cause", d.Error())
+	}
 	return l, nil
 }
 
@@ -149,24 +143,4 @@ func readFrom(path string, offset, limit int64) (data []byte, err error) {
 		return err
 	})
 	return data, err
-}
-
-// logRecovery logs every sign of an unclean stop of the previous process.
-func (l *Log) logRecovery() {
-	r, logger := l.recovery, l.options.Logger
-	if r.TornBytes > 0 {
-		logger.Warn("torn tail cut off", "bytes", r.TornBytes, "last", r.Last, "saved", r.TornFile)
-	}
-	if r.AmbiguousTail {
-		logger.Warn("ambiguous tail: the mark cannot say whether records after the end were acknowledged", "last", r.Last, "mark", string(r.Mark))
-	}
-	if r.Mark == MarkHalf {
-		logger.Warn("one slot of the mark was damaged, written again", "last", r.Last)
-	}
-	for _, d := range r.SnapshotDamage {
-		logger.Warn("damaged snapshot skipped, the log has its records", "snapshot", r.SnapshotSequence, "cause", d.Error())
-	}
-	for _, name := range r.UnfinishedSnapshots {
-		logger.Info("unfinished snapshot removed", "file", name)
-	}
 }

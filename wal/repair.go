@@ -3,8 +3,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -33,13 +33,7 @@ func Repair(dir string, o Options) (RepairReport, error) {
 	if err != nil {
 		return RepairReport{}, err
 	}
-	var lockFile *os.File
-	if dir, err = filepath.Abs(dir); err == nil {
-		err = isDir(dir)
-	}
-	if err == nil {
-		lockFile, err = lock(dir)
-	}
+	dir, lockFile, err := lockDir(dir, isDir)
 	p := &repair{dir: dir, o: o}
 	if err == nil {
 		err = errors.Join(p.apply(), unlock(lockFile))
@@ -92,11 +86,9 @@ func (p *repair) apply() error {
 		return err
 	}
 	if len(run.segments) == 0 {
-		run, err = p.startEmpty(x.files.segments, x.mark, x.snapshotSequence()+1)
-	} else {
-		err = p.keepRun(x.files.segments, run)
+		run = p.emptyRun(x.files.segments, x.mark, x.snapshotSequence()+1)
 	}
-	if err != nil {
+	if err := p.keepRun(x.files.segments, run); err != nil {
 		return err
 	}
 	return p.finish(x.mark, run)
@@ -129,54 +121,40 @@ func (p *repair) chooseRun(files []numberedFile, base uint64) (scanResult, error
 	return scanResult{}, nil
 }
 
-// keepRun moves aside every segment outside the run (see chooseRun), newest first. It cuts the last segment at the end
-// of the run.
-func (p *repair) keepRun(files []numberedFile, run scanResult) error {
-	tail := run.segments[len(run.segments)-1]
-	for _, file := range slices.Backward(files) {
-		inRun := slices.ContainsFunc(run.segments, func(s segment) bool { return s.path == file.path })
-		if !inRun {
-			p.truncated = p.truncated || file.number >= run.next.frame
-			if err := p.moveAside(file.path); err != nil {
-				return err
-			}
-			continue
-		}
-		if file.path != tail.path {
-			continue
-		}
-		info, err := os.Stat(file.path)
-		if err != nil {
-			return err
-		}
-		if info.Size() == tail.bytes {
-			continue
-		}
-		saved, err := cutTail(p.o, "damaged", file.path, tail.bytes)
-		if err != nil {
-			return err
-		}
-		p.report.SavedFiles, p.truncated = append(p.report.SavedFiles, saved), true
-	}
-	return nil
-}
-
-// startEmpty moves all segments aside and creates an empty segment for the records from number sequence on. Its first
-// frame follows those before: a log that begins with frame 1 begins with record 1.
-func (p *repair) startEmpty(files []numberedFile, oldMark mark, sequence uint64) (scanResult, error) {
+// emptyRun returns a run with one empty segment, for the records from number sequence on. Its first frame follows those
+// before: a log that begins with frame 1 begins with record 1.
+func (p *repair) emptyRun(files []numberedFile, oldMark mark, sequence uint64) scanResult {
 	p.truncated = oldMark.end.frame == 0 // a lost mark can't exclude that these segments had newer records
 	start := position{frame: max(oldMark.end.frame, origin.frame+1), sequence: sequence}
-	for _, file := range slices.Backward(files) {
+	for _, file := range files {
 		start.frame = max(start.frame, file.number+1)
+	}
+	return scanResult{segments: []segment{{path: segmentPath(p.dir, start.frame), start: start}}, next: start}
+}
+
+// keepRun moves aside every segment outside the run (see chooseRun), newest first. Then it cuts the last segment of the
+// run at the end of the run, or creates it.
+func (p *repair) keepRun(files []numberedFile, run scanResult) error {
+	for _, file := range slices.Backward(files) {
+		if slices.ContainsFunc(run.segments, func(s segment) bool { return s.path == file.path }) {
+			continue
+		}
+		p.truncated = p.truncated || file.number >= run.next.frame
 		if err := p.moveAside(file.path); err != nil {
-			return scanResult{}, err
+			return err
 		}
 	}
-	path := segmentPath(p.dir, start.frame)
-	if err := errors.Join(withFile(path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir)); err != nil {
-		return scanResult{}, err
+	tail := run.segments[len(run.segments)-1]
+	info, err := os.Stat(tail.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.Join(withFile(tail.path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir))
+	case err != nil || info.Size() == tail.bytes:
+		return err
 	}
-	return scanResult{segments: []segment{{path: path, start: start}}, next: start}, nil
+	saved, err := cutTail(p.o, "damaged", tail.path, tail.bytes)
+	p.report.SavedFiles, p.truncated = append(p.report.SavedFiles, saved), true
+	return err
 }
 
 func (p *repair) moveAside(paths ...string) error {

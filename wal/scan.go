@@ -146,7 +146,6 @@ func (s *scanner) checkSegmentName(file numberedFile) error {
 // mark. In all other cases older segments were dropped, and takeFirstFrame sets the position.
 func (s *scanner) findStart(file numberedFile) {
 	switch {
-	case s.positionKnown: // set by the caller
 	case file.number == origin.frame:
 		s.positionKnown = true
 	case file.number == s.mark.end.frame:

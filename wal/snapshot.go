@@ -79,39 +79,38 @@ func encodeSnapshot(file io.Writer, sequence uint64, write func(io.Writer) error
 	return buffered.Flush(), nil
 }
 
-// verify verifies a snapshot file of size bytes and returns the length of its payload. fault's offset is from the start
-// of the file.
-func (s *SnapshotReport) verify(r io.Reader, size int64) (payload int64, fault *formatFault, err error) {
+// verify verifies a snapshot file of size bytes. fault's offset is from the start of the file.
+func (s *SnapshotReport) verify(r io.Reader, size int64) (fault *formatFault, err error) {
 	if size < snapshotHeaderBytes+snapshotTrailerBytes {
 		const sizeMin = snapshotHeaderBytes + snapshotTrailerBytes
-		return 0, newFault(int(size), fmt.Sprintf("at least %d bytes", sizeMin), fmt.Sprintf("the end after %d", size)), nil
+		return newFault(int(size), fmt.Sprintf("at least %d bytes", sizeMin), fmt.Sprintf("the end after %d", size)), nil
 	}
 	head := make([]byte, snapshotHeaderBytes)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	if fault := s.checkHeader(head); fault != nil {
-		return 0, fault, nil
+		return fault, nil
 	}
-	payload = size - snapshotHeaderBytes - snapshotTrailerBytes
+	payload := size - snapshotHeaderBytes - snapshotTrailerBytes
 	sum := crc32.New(castagnoli)
 	_, _ = sum.Write(head) // a hash never fails
 	if _, err := io.CopyN(sum, r, payload); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	tail := make([]byte, snapshotTrailerBytes)
 	if _, err := io.ReadFull(r, tail); err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	_, _ = sum.Write(tail[:8])
 	offset := int(size) - snapshotTrailerBytes
 	if stored := binary.LittleEndian.Uint32(tail[8:]); stored != sum.Sum32() {
-		return 0, newFault(offset+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x", sum.Sum32())), nil
+		return newFault(offset+8, fmt.Sprintf("checksum %08x", stored), fmt.Sprintf("%08x", sum.Sum32())), nil
 	}
 	if stored := binary.LittleEndian.Uint64(tail); stored != uint64(payload) {
-		return 0, newFault(offset, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
+		return newFault(offset, fmt.Sprintf("a payload of %d bytes", stored), fmt.Sprint(payload)), nil
 	}
-	return payload, nil, nil
+	return nil, nil
 }
 
 func (s *SnapshotReport) checkHeader(head []byte) *formatFault {
@@ -132,16 +131,17 @@ func (s *SnapshotReport) checkHeader(head []byte) *formatFault {
 	return nil
 }
 
-// open verifies the file and returns it with the offset of its payload. Damage is a *DamageError.
-func (s *SnapshotReport) open() (f *os.File, payload int64, err error) {
-	if f, err = os.Open(s.File); err != nil {
-		return nil, 0, err
+// open verifies the file, sets Bytes and finishedAt, and returns a reader of its payload. Damage is a *DamageError.
+func (s *SnapshotReport) open() (state io.ReadCloser, err error) {
+	f, err := os.Open(s.File)
+	if err != nil {
+		return nil, err
 	}
 	var fault *formatFault
 	info, err := f.Stat()
 	if err == nil {
 		r := bufio.NewReaderSize(f, int(min(info.Size(), snapshotBufferBytes)))
-		payload, fault, err = s.verify(r, info.Size())
+		fault, err = s.verify(r, info.Size())
 	}
 	if fault != nil {
 		err = fault.errorIn(s.File, 0, s.Sequence, hintRestore)
@@ -150,9 +150,14 @@ func (s *SnapshotReport) open() (f *os.File, payload int64, err error) {
 		_, err = f.Seek(snapshotHeaderBytes, io.SeekStart)
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
-	return f, payload, nil
+	s.Bytes, s.finishedAt = info.Size(), info.ModTime().UTC()
+	payload := io.LimitReader(f, s.Bytes-snapshotHeaderBytes-snapshotTrailerBytes)
+	return struct {
+		io.Reader
+		io.Closer
+	}{bufio.NewReaderSize(payload, snapshotBufferBytes), f}, nil
 }
 
 // readSnapshots verifies snapshot files and returns their descriptions, including damaged ones.
@@ -160,19 +165,12 @@ func readSnapshots(files []numberedFile) ([]SnapshotReport, error) {
 	var snapshots []SnapshotReport
 	for _, file := range files {
 		s := SnapshotReport{Sequence: file.number, File: file.path}
-		f, payload, err := s.open()
-		switch {
-		case errors.As(err, &s.Damage):
-		case err != nil:
+		state, err := s.open()
+		if err == nil {
+			err = state.Close()
+		}
+		if err != nil && !errors.As(err, &s.Damage) {
 			return snapshots, err
-		default:
-			s.Bytes = snapshotHeaderBytes + payload + snapshotTrailerBytes
-			if info, err := f.Stat(); err == nil { // otherwise the time stays zero
-				s.finishedAt = info.ModTime().UTC()
-			}
-			if err := f.Close(); err != nil {
-				return snapshots, err
-			}
 		}
 		snapshots = append(snapshots, s)
 	}
@@ -187,12 +185,4 @@ func newestUndamaged(snapshots []SnapshotReport) SnapshotReport {
 		}
 	}
 	return SnapshotReport{}
-}
-
-// newSnapshotReader returns a reader of the payload of a snapshot. Its Close closes the file.
-func newSnapshotReader(f *os.File, payload int64) io.ReadCloser {
-	return struct {
-		io.Reader
-		io.Closer
-	}{bufio.NewReaderSize(io.LimitReader(f, payload), snapshotBufferBytes), f}
 }
