@@ -189,6 +189,12 @@ func TestL10_Off(t *testing.T) {
 	if len(g.admitter.callers) > 0 {
 		t.Errorf("the admitter was asked: %v", g.admitter.callers)
 	}
+	for policy, want := range map[account.KeyPolicy]string{{}: "public", keysRequiredIn(time.Hour): "private"} {
+		g.admitter.transition = policy
+		if got := g.get(t, bestTarget).header.Get("Cache-Control"); !strings.HasPrefix(got, want) {
+			t.Errorf("with the key policy %+v: %q, want %s: decision Q13", policy, got, want)
+		}
+	}
 	g.admitter.transition = keysRequiredIn(0)
 	check(401, "X-None: 1")
 	check(200, bearer(testKey(1)))

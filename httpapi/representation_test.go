@@ -52,6 +52,12 @@ func TestQ11_Gzip(t *testing.T) {
 	if long.header.Get("Content-Encoding") != "gzip" || len(long.fault(t).Error.Details) == 0 {
 		t.Errorf("a long error is not compressed: %v", long.header)
 	}
+	for length := range 36 { // of an amount: more forms than a page keeps
+		target := "/v1/convert?currency=USD&operation=buy&amount=" + strings.Repeat("1", 1+length/3) + []string{"", ".2", ".22"}[length%3]
+		if packed, plain := f.get(t, target, "Accept-Encoding: gzip").plain(t), f.get(t, target).body; !bytes.Equal(packed, plain) {
+			t.Errorf("%s: compressed: %s, plain: %s", target, packed, plain)
+		}
+	}
 }
 
 // TestQ11_From1024Bytes: an answer of 1,024 bytes is compressed, one of 1,023 is not.

@@ -227,7 +227,7 @@ func TestMail_Answers(t *testing.T) {
 		{"4xx then taken", []int{450}, nil, Stats{Sent: 1, Failures: 1}},
 		{"421 is of the server, then taken", []int{421}, nil, Stats{Sent: 1, Failures: 1}},
 		{"452 to the text, then taken", nil, []int{452, 451}, Stats{Sent: 1, Failures: 2}},
-		{"5xx", []int{550}, nil, Stats{Refused: 1, Failures: 1}},
+		{"5xx", []int{500}, nil, Stats{Refused: 1, Failures: 1}},
 		{"5xx to the text", nil, []int{554}, Stats{Refused: 1, Failures: 1}},
 		{"4xx then 5xx", []int{451, 553}, nil, Stats{Refused: 1, Failures: 2}},
 		{"4xx three times, then taken", []int{450, 450, 450}, nil, Stats{Sent: 1, Failures: 3}},

@@ -282,6 +282,7 @@ func TestRefusing(t *testing.T) {
 		"sender": {&smtpServer{onMail: func() error { return refused }}, 550, []string{"a", "b", "c"}, "refusing"},
 		"550":    {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "c"}, "refusing"},
 		"451":    {&smtpServer{onData: func([]byte, net.Conn) error { return refused }}, 451, []string{"a", "b", "c"}, "refusing"},
+		"421":    {&smtpServer{onRcpt: func(string) error { return refused }}, 421, []string{"a"}, "failing"},
 		"typo":   {&smtpServer{onRcpt: func(string) error { return refused }}, 550, []string{"a", "b", "a", "b", "a"}, engine.ConditionOK},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -617,6 +617,30 @@ func TestK2_ASingleNodeLogsNoCode(t *testing.T) {
 	}
 }
 
+// TestK2_S1_WrongTriesOfAnotherNode: wrong tries that come with the log of a cluster count like those made here, so
+// that there are five over a change of the leader too.
+func TestK2_S1_WrongTriesOfAnotherNode(t *testing.T) {
+	for tries, opens := range map[int]bool{CodeTriesMax - 1: true, CodeTriesMax: false} {
+		before, after := newLoginFixture(t), newLoginFixture(t)
+		before.registry.ShareCodes()
+		after.registry.ShareCodes()
+		issued, err := before.registry.RequestCode(idOf("ana@example.com"), before.client(), before.now)
+		must(t, err)
+		before.registry.Seal(issued, SecretOf("12345678"))
+		before.registry.Apply(issued)
+		after.registry.ApplyRemote(issued, after.now)
+		for range tries {
+			event, _ := before.registry.TryCode(idOf("ana@example.com"), "87654321", Digest{}, before.client(), before.now)
+			failed := event.(*CodeFailed)
+			before.registry.Apply(failed)
+			after.registry.ApplyRemote(&CodeFailed{Email: failed.Email, At: failed.At, Monotonic: failed.Monotonic, Browser: failed.Browser}, after.now)
+		}
+		if _, err := after.try("ana@example.com", "12345678"); (err == nil) != opens {
+			t.Errorf("after %d wrong tries at the leader before: %v", tries, err)
+		}
+	}
+}
+
 func TestHourCounter(t *testing.T) {
 	var r HourCounter
 	if r.total(0) != 0 || r.wait(0, 1) != 0 || r.wait(0, 0) != time.Minute {

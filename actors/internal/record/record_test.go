@@ -300,6 +300,7 @@ func TestSnapshot_Refused(t *testing.T) {
 	end := one(part{last: true, parts: 1})
 	for says, data := range map[string][]byte{
 		"0 parts, want 1":                  end,
+		"2 parts, want 1":                  concat(one(part{}), one(part{}), end),
 		"bytes after the last part":        concat(one(part{}), end, "00"),
 		"format version 4":                 concat(one(part{requires: 4}), end),
 		"field 2 at byte 5: missing field": concat(one(part{state: &Snapshot{Grants: []account.DayGrant{{Shard: 1}}}}), end),
