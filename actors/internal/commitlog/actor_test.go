@@ -26,7 +26,11 @@ type testJournal struct {
 	records   []int // number of records of each
 	fails     error
 	snapshots []uint64
+	received  []string // by owners
 }
+
+// created is a notification.
+type created struct{ mailbox.OneWay }
 
 func (j *testJournal) locked(do func()) {
 	j.mu.Lock()
@@ -66,6 +70,9 @@ func (o *testOwner) Receive(msg mailbox.Message) {
 	switch m := msg.(type) {
 	case *WriteResult:
 		o.journal.locked(func() { o.results, o.early = append(o.results, m.Err), o.early || o.journal.writing })
+		o.journal.locked(func() { o.journal.received = append(o.journal.received, "result") })
+	case *created:
+		o.journal.locked(func() { o.journal.received = append(o.journal.received, "created") })
 	case *SnapshotRequest:
 		m.Snapshot.PartDone()
 	}
@@ -147,6 +154,18 @@ func TestW3_AcknowledgedWhenWritten(t *testing.T) {
 		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the bubble's
 		if synctest.Wait(); owners[0].early || !slices.Equal(owners[0].results, []*engine.Error{nil}) {
 			t.Errorf("results %v", owners[0].results)
+		}
+	})
+}
+
+// TestNotification_BeforeTheResult: a client that has its answer finds the account that its login has created.
+func TestNotification_BeforeTheResult(t *testing.T) {
+	journal := &testJournal{}
+	runLog(t, journal, func(log *Log, _ []*testOwner, _ func(int, ...[]byte), _ *error) {
+		notifications := []Notification{{To: log.actor.registry, Message: &created{}}}
+		log.Ref.Send(&Write{From: log.actor.currencies[0], Records: [][]byte{{1}}, Notifications: notifications})
+		if err := finish(log); err != nil || !slices.Equal(journal.received, []string{"created", "result"}) {
+			t.Errorf("%v: %v", err, journal.received)
 		}
 	})
 }
