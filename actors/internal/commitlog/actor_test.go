@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log/slog"
@@ -10,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -247,6 +250,16 @@ func TestS15_LateSnapshot(t *testing.T) {
 	}
 	if p.count(1, 4000); !p.late() {
 		t.Error("not late after four times the bytes")
+	}
+}
+
+// TestL1_SnapshotHasClosedDays: a day whose grant was dropped stays closed after a restart.
+func TestL1_SnapshotHasClosedDays(t *testing.T) {
+	var encoded bytes.Buffer
+	err := (&StateSnapshot{Grants: []account.DayGrants{{ClosedUntil: 5}, {}}}).Write(&encoded)
+	got, readErr := new(record.Decoder).Snapshot(&encoded, nil)
+	if err != nil || readErr != nil || got.GrantsClosedUntil != 5 {
+		t.Errorf("%+v, %v, %v", got, err, readErr)
 	}
 }
 

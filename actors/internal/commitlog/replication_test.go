@@ -3,6 +3,7 @@ package commitlog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -104,6 +105,21 @@ func TestReplication_BundlesFit(t *testing.T) {
 			log.actor.Receive(m)
 		}
 	})
+}
+
+// TestFollower_OwnBundle: only the newest proposal of this process is its own. An earlier one, whose callers got no
+// answer, must not answer those of the newest.
+func TestFollower_OwnBundle(t *testing.T) {
+	log := &Log{Shared: &fakeJournal{}}
+	log.token.Store(7)
+	f := &follower{log: log, shards: 1, decoder: new(record.Decoder)}
+	for bundle, own := range map[*record.Bundle]bool{{Node: 1, Token: 7}: true, {Node: 1, Token: 6}: false, {Node: 2, Token: 7}: false} {
+		data, err := record.Encode(bundle)
+		m := &Delivered{}
+		if err = errors.Join(err, f.decode(m, data)); err != nil || m.own != own {
+			t.Errorf("%+v: own %t, %v", bundle, m.own, err)
+		}
+	}
 }
 
 // TestFollower_WaitsForOwners: with a full window the log is not read further, no record is skipped when places are
