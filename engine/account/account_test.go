@@ -106,12 +106,15 @@ func TestK6_WhyAKeyIsRefused(t *testing.T) {
 	o.account.Apply(&Suspended{1, "resale", noon, "ana"}, o.now)
 	check(testKey, engine.CodeAccountSuspended)
 	check(digestOf("other"), engine.CodeRevokedKey)
+	if _, err := o.account.CreateKey(KeyRecord{ID: "more"}); engine.CodeOf(err) != engine.CodeAccountSuspended {
+		t.Errorf("a suspended account gets a key: %v", err)
+	}
 	if record := o.account.Record(); record.Reason != "resale" || !record.SuspendedAt.Equal(noon) {
 		t.Errorf("%+v", record)
 	}
 	o.account.Apply(&Restored{1, noon, "ana"}, o.now)
 	check(testKey, "")
-	if state := o.account.State(); len(state.Days) != 0 {
+	if state := o.account.State(); len(state.Days) != 0 || state.Record.Reason != "" {
 		t.Errorf("refusals left %+v", state)
 	}
 }
