@@ -221,6 +221,22 @@ func TestK2_WrongTriesAreDurableBeforeTheyAreAnswered(t *testing.T) {
 	if err := <-refused; !isCode(err, engine.CodeInvalidCode) {
 		t.Errorf("%v", err)
 	}
+	var tries sync.WaitGroup
+	for i := range 20 { // at once: those after the fifth do not count
+		tries.Go(func() { _, _, _ = n.OpenSession(email, "wrong", requester(i)) })
+	}
+	tries.Wait()
+	failed := 0
+	for _, data := range n.journal.records {
+		event, err := new(record.Decoder).Event(data)
+		must(t, err)
+		if _, wrong := event.(*account.CodeFailed); wrong {
+			failed++
+		}
+	}
+	if failed != account.CodeTriesMax {
+		t.Errorf("%d tries of one code", failed)
+	}
 }
 
 // Two codes of one new address that are used at the same moment open one account, whose keys its limits hold.

@@ -34,9 +34,11 @@ const (
 )
 
 // Registry contains the e-mail addresses and their accounts, login codes, sessions, and the counters that limit
-// guessing of codes. Its methods must not be called concurrently. A restart loses the counters of client addresses and,
-// without a cluster, the login codes (see ShareCodes); everything else is in the log. A code or session ends when
-// either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its end.
+// guessing of codes. Its methods must not be called concurrently. Only one decision (RequestCode, TryCode,
+// CloseSession) may be pending: decide again only after Apply, or if the event will not become durable. A restart loses
+// the counters of client addresses and, without a cluster, the login codes (see ShareCodes); everything else is in the
+// log. A code or session ends when either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its
+// end.
 type Registry struct {
 	addresses    map[Digest]*AddressState // a row never changes: snapshots have it too (editAddress)
 	sessions     map[Digest]SessionState
@@ -49,14 +51,11 @@ type Registry struct {
 	lastID       uint64
 
 	// Not in the log:
-	key            [32]byte // secret key for the hashes of codes
-	shared         bool     // true in a cluster; all its nodes have the same key
-	clients        loginClients
-	attempts       map[Digest]*loginAttempt // by the digest of the address
-	triesPending   int                      // wrong tries being written to the log
-	codesPending   int                      // codes being written to the log
-	lastAssignedID uint64                   // highest account id in any decision, written or not
-	usedUp         CodesUsedUp
+	key      [32]byte // secret key for the hashes of codes
+	shared   bool     // true in a cluster; all its nodes have the same key
+	clients  loginClients
+	attempts map[Digest]*loginAttempt // by the digest of the address
+	usedUp   CodesUsedUp
 }
 
 // CodesUsedUp describes the newest refusal of a code because the hour's codes were used up.
@@ -68,24 +67,18 @@ type CodesUsedUp struct {
 // CodesUsedUp returns the newest refusal of a code because the hour's codes were used up.
 func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
-// loginAttempt is the data of an e-mail address beside its AddressState: codes, sessions and pending events.
+// loginAttempt is the data of an e-mail address beside its AddressState.
 type loginAttempt struct {
-	account      uint64         // account id in a login being written to the log, or 0
-	nextCodeAt   time.Duration  // AddressState.NextCodeAt of a code being written to the log
-	codesPending int            // code requests being written to the log
-	triesPending int            // wrong tries being written to the log
-	codes        []*pendingCode // at most one for each Requester.Browser
-	sessions     []Digest       // by the time of login
+	codes    []CodeState // at most one for each Requester.Browser
+	sessions []Digest    // by the time of login
 }
 
-func (a *loginAttempt) idle(now time.Duration) bool {
-	return a.account == 0 && a.triesPending == 0 && a.codesPending == 0 && a.nextCodeAt <= now && len(a.sessions) == 0 && len(a.codes) == 0
-}
+func (a *loginAttempt) idle() bool { return len(a.sessions) == 0 && len(a.codes) == 0 }
 
 // codeOf returns the code requested by a browser, or nil.
-func (a *loginAttempt) codeOf(browser Digest) *pendingCode {
-	if index := slices.IndexFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser }); index >= 0 {
-		return a.codes[index]
+func (a *loginAttempt) codeOf(browser Digest) *CodeState {
+	if i := slices.IndexFunc(a.codes, func(c CodeState) bool { return c.Browser == browser }); i >= 0 {
+		return &a.codes[i]
 	}
 	return nil
 }
@@ -100,13 +93,13 @@ func (a *loginAttempt) countTry(browser Digest) {
 }
 
 func (a *loginAttempt) dropCode(browser Digest) {
-	a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return c.Browser == browser })
+	a.codes = slices.DeleteFunc(a.codes, func(c CodeState) bool { return c.Browser == browser })
 }
 
 // setCode replaces the browser's previous code.
 func (a *loginAttempt) setCode(c CodeState) {
 	a.dropCode(c.Browser)
-	a.codes = append(a.codes, &pendingCode{CodeState: c})
+	a.codes = append(a.codes, c)
 }
 
 // makeRoom drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
@@ -133,19 +126,9 @@ func (a *loginAttempt) openTries(at time.Time) int {
 	return tries
 }
 
-// pendingCode is a login code that was issued and not used.
-type pendingCode struct {
-	CodeState
-	triesPending int  // wrong tries being written to the log
-	reserved     bool // a login with the code is being written to the log
-}
-
-func (c *pendingCode) valid(now ClockReading) bool {
+func (c *CodeState) valid(now ClockReading) bool {
 	return now.Wall.Before(c.Expires) && now.Monotonic < c.Until
 }
-
-// usable reports whether the code may open a session.
-func (c *pendingCode) usable() bool { return !c.reserved && c.Tries+c.triesPending < CodeTriesMax }
 
 // RegistryEvent is a change of the registry.
 type RegistryEvent interface{ registryEvent() }
@@ -170,7 +153,6 @@ type (
 		At        time.Time
 		Monotonic time.Duration
 		Browser   Digest
-		code      *pendingCode // nil in an event of a replay or another node
 	}
 	// SessionOpened is a login. Its code cannot be used again. New reports whether the login creates the account.
 	SessionOpened struct {
@@ -231,26 +213,21 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
 		return nil, err
 	}
-	return r.requestCode(email, from, now)
-}
-
-// requestCode is RequestCode without the count of the client's network.
-func (r *Registry) requestCode(email EmailID, from Requester, now ClockReading) (*CodeIssued, error) {
 	row, a := r.addressRow(email), r.attemptCopy(email)
-	if wait := max(row.NextCodeAt, a.nextCodeAt) - now.Monotonic; wait > 0 {
+	if wait := row.NextCodeAt - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
 	share, today := r.share(row, from, now), now.today()
 	if from.knownFor(row) {
-		if row.KnownMails.on(today)+a.codesPending >= mailsKnownMax {
+		if row.KnownMails.on(today) >= mailsKnownMax {
 			return nil, errNoMoreMails("this browser has asked for enough codes for this address today", now)
 		}
 	} else if r.clients.mailsOf(from.Address, email, today) >= mailsNetworkMax {
 		return nil, errNoMoreMails("your network has asked for enough codes for this address today", now)
-	} else if row.Mails.on(today)+a.codesPending >= mailsDayMax {
+	} else if row.Mails.on(today) >= mailsDayMax {
 		return nil, errNoMoreMails("enough codes were sent to this address today; a browser that has logged in before still gets one", now)
 	}
-	if row.WrongTries.on(today)+a.triesPending+a.protectedTries(row, from, now)+CodeTriesMax > wrongTriesDayMax*share/wholeShare {
+	if row.WrongTries.on(today)+a.protectedTries(row, from, now)+CodeTriesMax > wrongTriesDayMax*share/wholeShare {
 		return nil, errNoMoreMails("too many wrong codes were tried for this address today", now)
 	}
 	if row.Account == 0 && r.clients.uses(from.Address, now) <= 1 {
@@ -259,10 +236,6 @@ func (r *Registry) requestCode(email EmailID, from Requester, now ClockReading) 
 	if err := r.checkCodesOfAll(row, share, now); err != nil {
 		return nil, err
 	}
-	attempt := r.attempt(email)
-	attempt.nextCodeAt = now.Monotonic + CodeResendAfter
-	attempt.codesPending++
-	r.codesPending++
 	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: true, Browser: from.Browser}, nil
 }
 
@@ -273,7 +246,7 @@ func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading
 	if newcomer {
 		issued, limit = &r.newcomers, newcomerCodesHourMax
 	}
-	wait := issued.wait(now.Monotonic, limit*share/wholeShare-r.codesPending)
+	wait := issued.wait(now.Monotonic, limit*share/wholeShare)
 	if wait <= 0 {
 		return nil
 	}
@@ -340,7 +313,7 @@ func errInvalidCode() error {
 	return &engine.Error{Code: engine.CodeInvalidCode, Message: "the code is not valid; codes last ten minutes, five tries and one use"}
 }
 
-// TryCode decides a login. For the right code it returns a SessionOpened event, and the code cannot be used again. For
+// TryCode decides a login. For the right code it returns a SessionOpened event, which uses up the code. For
 // a wrong code it returns a CodeFailed event and an error, which must not be sent to the client before the event is
 // durable. Without a pending code, or at a limit of wrong tries, TryCode returns an error and no event, whether or not
 // the code is right.
@@ -348,12 +321,7 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.tries }, clientTriesHourMax, now); err != nil {
 		return nil, err
 	}
-	return r.tryCode(email, code, token, from, now)
-}
-
-// tryCode is TryCode without the count of the client's address.
-func (r *Registry) tryCode(email EmailID, code string, token Digest, from Requester, now ClockReading) (RegistryEvent, error) {
-	row, a, pending := r.addressRow(email), r.attemptCopy(email), &pendingCode{}
+	row, a, pending := r.addressRow(email), r.attemptCopy(email), &CodeState{}
 	if own := a.codeOf(from.Browser); own != nil {
 		pending = own
 	} else if open := a.codeOf(Digest{}); open != nil {
@@ -361,69 +329,23 @@ func (r *Registry) tryCode(email EmailID, code string, token Digest, from Reques
 	}
 	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
-	if row.WrongTries.on(dayOf(now.Wall))+a.triesPending >= wrongTriesDayMax || !pending.valid(now) || !pending.usable() {
+	if row.WrongTries.on(dayOf(now.Wall)) >= wrongTriesDayMax || !pending.valid(now) {
 		return nil, errInvalidCode()
 	}
-	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare-r.triesPending); wait > 0 {
+	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
-	attempt := r.attempt(email)
 	if !match {
-		attempt.triesPending++
-		pending.triesPending++
-		r.triesPending++
-		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser, pending}, errInvalidCode()
+		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
 	}
-	pending.reserved = true
 	account := row.Account
 	if account == 0 {
-		if attempt.account <= r.lastID { // none, or that of a login which did not get into the log, taken by now
-			r.lastAssignedID = max(r.lastAssignedID, r.lastID) + 1
-			attempt.account = r.lastAssignedID
-		}
-		account = attempt.account
+		account = r.lastID + 1
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
 		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Monotonic: now.Monotonic, Browser: pending.Browser,
 	}, nil
-}
-
-// Abort must be called if an event will not become durable. It reverts the decision, so that any node can decide. The
-// response must not reveal the event.
-func (r *Registry) Abort(event RegistryEvent) {
-	switch e := event.(type) {
-	case *CodeIssued:
-		r.endPendingCode(e.Email)
-		if a := r.attempt(e.Email); a.idle(a.nextCodeAt) {
-			delete(r.attempts, e.Email.digest) // else refused requests would fill the memory
-		} else {
-			a.nextCodeAt = 0
-		}
-	case *CodeFailed:
-		r.endPendingTry(e)
-	case *SessionOpened:
-		if c := r.attempt(e.Email).codeOf(e.Browser); c != nil && r.shared { // on a node by itself the code is used up
-			c.reserved = false
-		}
-	}
-}
-
-func (r *Registry) endPendingCode(email EmailID) {
-	r.codesPending = max(0, r.codesPending-1)
-	if a := r.attempts[email.digest]; a != nil {
-		a.codesPending = max(0, a.codesPending-1)
-	}
-}
-
-func (r *Registry) endPendingTry(e *CodeFailed) {
-	r.triesPending = max(0, r.triesPending-1)
-	if a := r.attempts[e.Email.digest]; a != nil {
-		a.triesPending = max(0, a.triesPending-1)
-	}
-	if e.code != nil {
-		e.code.triesPending = max(0, e.code.triesPending-1)
-	}
 }
 
 // CloseSession returns the event of a sign-out.
@@ -447,12 +369,6 @@ func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
 // nodes' events call ApplyRemote. In a cluster's log the monotonic time (ClockReading.Monotonic) may go back; Apply
 // then uses the newest time so far.
 func (r *Registry) Apply(event RegistryEvent) {
-	switch e := event.(type) {
-	case *CodeIssued:
-		r.endPendingCode(e.Email)
-	case *CodeFailed:
-		r.endPendingTry(e)
-	}
 	r.applyAt(event, MonotonicOf(event))
 }
 
@@ -483,8 +399,7 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(dayOf(e.At))
 		r.wrongTries.add(r.newest)
-		// On a node by itself the browser may have a newer code now, which was not tried. Nodes of a cluster can't tell.
-		if a := r.attempts[e.Email.digest]; a != nil && (r.shared || a.codeOf(e.Browser) == e.code) {
+		if a := r.attempts[e.Email.digest]; a != nil {
 			a.countTry(e.Browser)
 		}
 	case *SessionOpened:
@@ -542,9 +457,6 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 func (r *Registry) unlock(e *LoginUnlocked) {
 	r.wrongTries, r.codes, r.newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
 	r.clients.forgetMails(e.Email)
-	if a := r.attempts[e.Email.digest]; a != nil {
-		a.nextCodeAt = 0
-	}
 	if r.addresses[e.Email.digest] != nil {
 		row := r.editAddress(e.Email, r.newest)
 		row.NextCodeAt, row.Mails, row.KnownMails, row.WrongTries = 0, DayCounter{}, DayCounter{}, DayCounter{}
@@ -560,10 +472,7 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	r.lastID = max(r.lastID, e.Account)
 	r.expireSessions(now)
 	a := r.attempt(e.Email)
-	a.account = 0
-	if c := a.codeOf(e.Browser); c != nil && (r.shared || c.reserved) { // otherwise it is newer than the login
-		a.dropCode(e.Browser)
-	}
+	a.dropCode(e.Browser)
 	if len(a.sessions) == sessionsPerEmailMax {
 		r.removeSession(a.sessions[0])
 	}
@@ -598,7 +507,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 		if open && !expired(s.Until, s.Expires, now) {
 			break
 		}
-		if a := r.removeSession(token); a != nil && a.idle(now.Monotonic) {
+		if a := r.removeSession(token); a != nil && a.idle() {
 			delete(r.attempts, s.Email.digest)
 		}
 		ended++
@@ -607,7 +516,7 @@ func (r *Registry) expireSessions(now ClockReading) {
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
-// removes the same addresses. It keeps a loginAttempt while an event of its address is being written to the log.
+// removes the same addresses.
 func (r *Registry) sweepAddresses(now ClockReading) {
 	if now.Monotonic-r.lastSweep < sweepEvery {
 		return
@@ -617,11 +526,8 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 		return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter
 	})
 	for digest, a := range r.attempts {
-		if r.addresses[digest] == nil && a.triesPending == 0 && a.nextCodeAt <= now.Monotonic {
-			a.account = 0 // its login did not get into the log
-		}
-		a.codes = slices.DeleteFunc(a.codes, func(c *pendingCode) bool { return expired(c.Until, c.Expires, now) })
-		if a.idle(now.Monotonic) {
+		a.codes = slices.DeleteFunc(a.codes, func(c CodeState) bool { return expired(c.Until, c.Expires, now) })
+		if a.idle() {
 			delete(r.attempts, digest)
 		}
 	}

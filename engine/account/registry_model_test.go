@@ -46,7 +46,6 @@ type loginRecord struct {
 	real  time.Duration // when it was decided
 	at    ClockReading
 	text  string // of the code that was sent, or tried
-	older bool   // tried while another code was on its way from the same node
 	then  func() // when its process hears of it
 }
 
@@ -76,21 +75,15 @@ type keyTruth struct {
 	revoked bool
 }
 
-// loginDecision is a pending decision. again decides it again; false when it is refused.
-type loginDecision struct {
-	record loginRecord
-	again  func() (loginRecord, bool)
-}
-
 type loginNode struct {
 	loginState
 	process
 	model       *loginModel
 	applied     int // events of the log
 	partitioned bool
-	dying       bool // it hears, and tells no caller
-	flight      []loginDecision
-	knew        int // events that the flight was decided with
+	dying       bool          // it hears, and tells no caller
+	flight      []loginRecord // pending decisions, at most one of them about the registry
+	knew        int           // events that the flight was decided with
 }
 
 // loginState is a registry with its accounts.
@@ -203,118 +196,73 @@ func clientAddress(i int) Requester {
 
 func requester(address string) Requester { return Requester{Address: netip.MustParseAddr(address)} }
 
-// record is an event decided now.
-func (n *loginNode) record(event any, text string) loginRecord {
-	return loginRecord{event: event, run: n.run, real: n.model.real, at: n.now(), text: text}
+// deciding reports whether a decision about the registry is pending.
+func (n *loginNode) deciding() bool {
+	return slices.ContainsFunc(n.flight, func(r loginRecord) bool { _, is := r.event.(RegistryEvent); return is })
 }
 
-// offer decides, and proposes the event.
-func (n *loginNode) offer(decide func(again bool) (loginRecord, bool)) {
-	record, decided := decide(false)
-	if !decided {
-		return
-	}
+// propose proposes an event that is decided now; then runs when it is durable.
+func (n *loginNode) propose(event any, text string, then func()) {
 	if len(n.flight) == 0 {
 		n.knew = n.applied
 	}
-	n.flight = append(n.flight, loginDecision{record, func() (loginRecord, bool) { return decide(true) }})
-}
-
-// propose proposes an event of a single node; then runs when it is durable.
-func (n *loginNode) propose(event any, then func()) {
-	n.offer(func(bool) (loginRecord, bool) {
-		record := n.record(event, "")
-		record.then = then
-		return record, true
-	})
+	n.flight = append(n.flight, loginRecord{event, n.run, n.model.real, n.now(), text, then})
 }
 
 func (n *loginNode) requestCode(email string) {
+	if n.deciding() {
+		return
+	}
 	m := n.model
 	secret, _ := NewCode(m.random)
-	from := m.client()
-	n.offer(func(again bool) (loginRecord, bool) {
-		ask := func() (*CodeIssued, error) { return n.registry.RequestCode(idOf(email), from, n.now()) }
-		if again {
-			ask = func() (*CodeIssued, error) { return n.registry.requestCode(idOf(email), from, n.now()) }
-		}
-		event, err := ask()
-		if err != nil {
-			return loginRecord{}, false
-		}
-		n.registry.Seal(event, secret)
-		if strings.Contains(fmt.Sprint(event), secret.Reveal()) {
-			m.fail("the log shows the code")
-		}
-		return n.record(event, secret.Reveal()), true
-	})
+	event, err := n.registry.RequestCode(idOf(email), m.client(), n.now())
+	if err != nil {
+		return
+	}
+	n.registry.Seal(event, secret)
+	if strings.Contains(fmt.Sprint(event), secret.Reveal()) {
+		m.fail("the log shows the code")
+	}
+	n.propose(event, secret.Reveal(), nil)
 }
 
 // tryCode tries the code that was sent last, or a wrong one.
 func (n *loginNode) tryCode(email string) {
+	if n.deciding() {
+		return
+	}
 	m := n.model
 	text := m.texts[email]
 	if text == "" {
 		text = "00000000"
 	}
 	text = []string{text, text, not(text), not(text), "00000000"}[m.pick(5)]
-	token, from := digestOf(fmt.Sprint("token", m.next())), m.client()
-	n.offer(func(again bool) (loginRecord, bool) {
-		try := func() (RegistryEvent, error) { return n.registry.TryCode(idOf(email), text, token, from, n.now()) }
-		if again {
-			try = func() (RegistryEvent, error) { return n.registry.tryCode(idOf(email), text, token, from, n.now()) }
-		}
-		event, err := try()
-		e, isOpened := event.(*SessionOpened)
-		if isOpened != (err == nil) || err != nil && codeOf(err) != engine.CodeInvalidCode {
-			m.fail("%+v with the error %v", event, err)
-		}
-		if !isOpened {
-			m.judgeRefusal(n, email, text, event)
-		}
-		record := n.record(event, text)
-		record.older = n.inFlight(email, "sent") > 0
-		if m.single && isOpened {
-			n.tellSession(e, &record)
-		}
-		return record, event != nil
-	})
+	event, err := n.registry.TryCode(idOf(email), text, digestOf(fmt.Sprint("token", m.next())), m.client(), n.now())
+	e, isOpened := event.(*SessionOpened)
+	if isOpened != (err == nil) || err != nil && codeOf(err) != engine.CodeInvalidCode {
+		m.fail("%+v with the error %v", event, err)
+	}
+	if !isOpened {
+		m.judgeRefusal(n, email, text, event)
+	}
+	if event == nil {
+		return
+	}
+	var then func()
+	if m.single && isOpened {
+		then = n.tellSession(e, n.now())
+	}
+	n.propose(event, text, then)
 }
 
 // tellSession notes a session when its caller has the answer, and makes its account.
-func (n *loginNode) tellSession(e *SessionOpened, record *loginRecord) {
-	record.then = func() {
-		n.model.sessions[e.Token] = &openedSession{e.Account, modelText(e.Email), record.at, false}
+func (n *loginNode) tellSession(e *SessionOpened, at ClockReading) func() {
+	return func() {
+		n.model.sessions[e.Token] = &openedSession{e.Account, modelText(e.Email), at, false}
 		if e.New {
-			n.propose(&Created{e.Account, e.Email, e.At}, nil)
+			n.propose(&Created{e.Account, e.Email, e.At}, "", nil)
 		}
 	}
-}
-
-// kindOf says what an event means for an address: a code was sent, a try failed, a session opened.
-func kindOf(event any) (kind string, of EmailID) {
-	switch e := event.(type) {
-	case *CodeIssued:
-		if e.Mailed {
-			return "sent", e.Email
-		}
-	case *CodeFailed:
-		return "failed", e.Email
-	case *SessionOpened:
-		return "opened", e.Email
-	}
-	return "", EmailID{}
-}
-
-// inFlight counts the pending events of a kind for an address.
-func (n *loginNode) inFlight(email, kind string) int {
-	count := 0
-	for _, d := range n.flight {
-		if is, of := kindOf(d.record.event); is == kind && of == idOf(email) {
-			count++
-		}
-	}
-	return count
 }
 
 // judgeRefusal: a node that has applied all events knows the last code of every node, and refuses without an event only
@@ -323,12 +271,11 @@ func (m *loginModel) judgeRefusal(n *loginNode, email, text string, event Regist
 	if n.applied < len(m.log) {
 		return
 	}
-	code, tries := m.codes[email], n.inFlight(email, "failed")
-	if wrong := m.wrong[email]; event == nil && wrong != nil && wrong.count+tries >= wrongTriesDayMax {
+	code := m.codes[email]
+	if wrong := m.wrong[email]; event == nil && wrong != nil && wrong.count >= wrongTriesDayMax {
 		return
 	}
-	if code == nil || event != nil && code.text != text || code.tries+tries >= CodeTriesMax || !m.alive(code, n) ||
-		n.inFlight(email, "sent")+n.inFlight(email, "opened") > 0 {
+	if code == nil || event != nil && code.text != text || code.tries >= CodeTriesMax || !m.alive(code, n) {
 		return
 	}
 	m.fail("a code of %s is refused", m.real-code.real)
@@ -357,9 +304,9 @@ func (n *loginNode) commit(count int) bool {
 		count = len(n.flight)
 	}
 	count = min(count, len(n.flight))
-	for _, d := range n.flight[:count] {
-		m.log = append(m.log, d.record)
-		m.judge(&d.record)
+	for i := range n.flight[:count] {
+		m.log = append(m.log, n.flight[i])
+		m.judge(&n.flight[i])
 	}
 	n.flight, n.knew = n.flight[count:], len(m.log)
 	return true
@@ -388,7 +335,7 @@ func (m *loginModel) judge(record *loginRecord) {
 
 func (m *loginModel) judgeFailure(email string, e *CodeFailed, record *loginRecord) {
 	m.counts["failed"]++
-	if code := m.codes[email]; code != nil && !(m.single && record.older) {
+	if code := m.codes[email]; code != nil {
 		code.tries++
 	}
 	wrong := m.wrong[email]
@@ -410,18 +357,16 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 	switch code := m.codes[email]; {
 	case code == nil:
 		m.fail("a session without a code")
-	case code.text != record.text && !record.older:
+	case code.text != record.text:
 		m.fail("a session by an older code")
 	case m.single && code.run != record.run:
 		m.fail("a session by a code of another process")
-	case code.tries >= CodeTriesMax && !(m.single && record.older):
+	case code.tries >= CodeTriesMax:
 		m.fail("a session after %d tries", code.tries)
 	case m.single && !alive(code, record.at), !m.single && record.real-code.real > CodeLifetime+5*time.Second:
 		m.fail("a session after %s", record.real-code.real)
 	}
-	if code := m.codes[email]; code != nil && (!m.single || code.text == record.text) {
-		delete(m.codes, email)
-	}
+	delete(m.codes, email)
 	if known := m.accounts[email]; known != 0 && known != e.Account {
 		m.fail("account of %s: %d, before %d", email, e.Account, known)
 	}
@@ -433,7 +378,7 @@ func (m *loginModel) judgeSession(email string, e *SessionOpened, record *loginR
 	m.accounts[email] = e.Account
 }
 
-// deliver applies so many events. Pending decisions were made without those of other nodes and are made again.
+// deliver applies so many events. Pending decisions were made without those of other nodes and are void.
 func (n *loginNode) deliver(count int) {
 	m := n.model
 	for ; count > 0 && n.applied < len(m.log) && !n.partitioned; count-- {
@@ -443,22 +388,12 @@ func (n *loginNode) deliver(count int) {
 			n.receive(&record)
 			continue
 		}
-		void := n.flight
+		m.counts["void"] += len(n.flight)
 		n.flight = nil
-		for _, d := range slices.Backward(void) {
-			m.counts["void"]++
-			n.registry.Abort(d.record.event.(RegistryEvent))
-		}
 		event := record.event.(RegistryEvent)
 		n.registry.ApplyRemote(event, n.now())
 		if m.bug.learnt != nil {
 			m.bug.learnt(n.registry, event)
-		}
-		n.knew = n.applied
-		for _, d := range void {
-			if again, decided := d.again(); decided {
-				n.flight = append(n.flight, loginDecision{again, d.again})
-			}
 		}
 	}
 }

@@ -99,8 +99,8 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 }
 
 // ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
-// replaces the event's monotonic time. Decisions of this process that are not in the log yet were made without the
-// event. The caller must revert them (Abort).
+// replaces the event's monotonic time. A decision of this process that is not in the log yet was made without the
+// event, and must not get there.
 func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
 	r.applyAt(event, now.Monotonic)
 }
@@ -115,8 +115,8 @@ func (r *Registry) Resume(now ClockReading) {
 		r.sessions[token] = s
 	}
 	for _, a := range r.attempts {
-		for _, c := range a.codes {
-			c.Until = r.newest + CodeLifetime
+		for i := range a.codes {
+			a.codes[i].Until = r.newest + CodeLifetime
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (r *Registry) sharedCodes() []CodeState {
 	for _, a := range r.attempts {
 		for _, c := range a.codes {
 			if r.shared && r.newest < c.Until {
-				codes = append(codes, c.CodeState)
+				codes = append(codes, c)
 			}
 		}
 	}

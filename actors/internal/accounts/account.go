@@ -3,7 +3,6 @@ package accounts
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/internal/record"
@@ -323,11 +322,7 @@ func (a *AccountActor) change(m *changeRequest) {
 
 // decide makes the event of a change and sends it to the shard. A panic fails only this change.
 func (a *AccountActor) decide(m *changeRequest) {
-	defer func() {
-		if reason := recover(); reason != nil {
-			m.Reject(Internal(fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack())))
-		}
-	}()
+	defer rejectPanic(m)
 	term, decides := a.shard.log.Decides()
 	if !decides {
 		m.Reject(commitlog.ErrNotLeader)

@@ -1,6 +1,8 @@
 package accounts
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -19,24 +21,26 @@ type (
 )
 
 // RegistrarActor owns account.Registry (e-mail addresses, login codes, sessions) and the key policy. It handles
-// requests in order: it decides the events of a request, writes them, and replies when they are durable.
+// requests in order: it decides the events of a request, writes them, and replies when they are durable. While a change
+// is being written, later requests wait, because they are decided with the change or, if the write fails, without it.
 type RegistrarActor struct {
 	parent   *Accounts
 	log      *commitlog.Log
 	self     *mailbox.Ref
 	registry *account.Registry
 
-	pending []*decision   // decisions being written, in order
-	stopped *engine.Error // not nil: why the node has stopped
+	waiting []*registryChange // requests not decided yet
+	pending []*decision       // decisions being written, in order; at most one changes the registry or the key policy
+	stopped *engine.Error     // not nil: why the node has stopped
 }
 
 // decision holds the events that a request leads to, until they are durable.
 type decision struct {
-	request   *registryChange
-	write     *commitlog.Write
-	events    []any
-	done      func() error // called after the events are durable and applied; returns the reply; may be nil
-	keyPolicy bool         // one of the events changes the key policy
+	request *registryChange
+	write   *commitlog.Write
+	events  []any
+	done    func() error // called after the events are durable and applied; returns the reply; may be nil
+	refused bool         // the event is a CodeRefused, which changes nothing
 }
 
 // decideFunc makes a decision.
@@ -48,7 +52,7 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 	case *sessionLookup:
 		m.Reply(r.registry.Session(m.Query, r.parent.clock.Now()))
 	case *registryChange:
-		r.decide(m)
+		r.enqueue(m)
 	case *commitlog.WriteResult:
 		r.committed(m)
 	case *commitlog.RemoteEvents[any]:
@@ -63,18 +67,38 @@ func (r *RegistrarActor) Receive(msg mailbox.Message) {
 // FailsNode implements mailbox.Actor. After a panic in a request, at most one login attempt too many is counted.
 func (r *RegistrarActor) FailsNode(msg mailbox.Message) bool { return !msg.IsRequest() }
 
-// decide makes a decision and starts to write it. It rejects the request if this node must not decide, too many
-// decisions are pending, or the decision fails.
-func (r *RegistrarActor) decide(m *registryChange) {
-	term, decides := r.log.Decides()
+// enqueue queues a request, unless there are too many.
+func (r *RegistrarActor) enqueue(m *registryChange) {
 	switch {
 	case r.stopped != nil:
 		m.Reject(r.stopped)
-		return
-	case len(r.pending) >= r.parent.config.MailboxMax:
+	case len(r.waiting)+len(r.pending) >= r.parent.config.MailboxMax:
 		m.Reject(mailbox.ErrOverloaded)
-		return
-	case !decides:
+	default:
+		r.waiting = append(r.waiting, m)
+		r.advance()
+	}
+}
+
+// advance decides the waiting requests, up to the first that makes a change.
+func (r *RegistrarActor) advance() {
+	for len(r.waiting) > 0 && !slices.ContainsFunc(r.pending, func(d *decision) bool { return !d.refused }) {
+		m := r.waiting[0]
+		r.waiting = r.waiting[1:]
+		if m.Abandoned() {
+			m.Reject(mailbox.ErrExpired)
+		} else {
+			r.decide(m)
+		}
+	}
+}
+
+// decide makes a decision and starts to write it. It rejects the request if this node must not decide, or the decision
+// fails. A panic fails only this request.
+func (r *RegistrarActor) decide(m *registryChange) {
+	defer rejectPanic(m)
+	term, decides := r.log.Decides()
+	if !decides {
 		m.Reject(commitlog.ErrNotLeader)
 		return
 	}
@@ -87,7 +111,6 @@ func (r *RegistrarActor) decide(m *registryChange) {
 	for _, event := range d.events {
 		encoded, err := record.Encode(event)
 		if err != nil {
-			r.undo(d)
 			m.Reject(Internal(err))
 			return
 		}
@@ -99,6 +122,13 @@ func (r *RegistrarActor) decide(m *registryChange) {
 	}
 	r.pending = append(r.pending, d)
 	r.log.Ref.Send(d.write)
+}
+
+// rejectPanic must be deferred. It rejects a request whose decision panics.
+func rejectPanic(m mailbox.Message) {
+	if reason := recover(); reason != nil {
+		m.Reject(Internal(fmt.Errorf("panic while deciding: %v\n%s", reason, debug.Stack())))
+	}
 }
 
 func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret, from account.Requester, expires *time.Time) (*decision, error) {
@@ -132,7 +162,7 @@ func (r *RegistrarActor) checkCode(email account.EmailID, code string, token acc
 	d := &decision{done: func() error { return attemptErr }}
 	switch e := event.(type) {
 	case nil:
-		d.events = []any{&record.CodeRefused{Email: email, At: wallTime(now)}}
+		d.events, d.refused = []any{&record.CodeRefused{Email: email, At: wallTime(now)}}, true
 	case *account.SessionOpened:
 		*expires = e.Expires
 		if e.New {
@@ -158,15 +188,15 @@ func (r *RegistrarActor) committed(m *commitlog.WriteResult) {
 	d := r.pending[i]
 	r.pending = slices.Delete(r.pending, i, i+1)
 	if m.Err != nil {
-		r.undo(d)
 		d.request.Reject(m.Err)
-		return
+	} else {
+		var err error
+		if r.apply(d.events); d.done != nil {
+			err = d.done()
+		}
+		d.request.Reply(struct{}{}, err)
 	}
-	var err error
-	if r.apply(d.events); d.done != nil {
-		err = d.done()
-	}
-	d.request.Reply(struct{}{}, err)
+	r.advance()
 }
 
 func (r *RegistrarActor) apply(events []any) {
@@ -178,15 +208,6 @@ func (r *RegistrarActor) apply(events []any) {
 			r.parent.keyPolicy.Store(&e.KeyPolicy)
 		case *account.AnnouncementWithdrawn:
 			r.parent.keyPolicy.Store(&account.KeyPolicy{})
-		}
-	}
-}
-
-// undo reverts what a decision has changed in the registry. Call it if the events will not become durable.
-func (r *RegistrarActor) undo(d *decision) {
-	for _, event := range d.events {
-		if e, ok := event.(account.RegistryEvent); ok {
-			r.registry.Abort(e)
 		}
 	}
 }
@@ -203,6 +224,14 @@ func (r *RegistrarActor) share(m *commitlog.SnapshotRequest) {
 // RejectAll implements mailbox.Actor. It rejects the requests of all decisions.
 func (r *RegistrarActor) RejectAll(err *engine.Error) {
 	r.stopped = err
+	r.rejectPending(err)
+	for _, m := range r.waiting {
+		m.Reject(err)
+	}
+	r.waiting = nil
+}
+
+func (r *RegistrarActor) rejectPending(err *engine.Error) {
 	for _, d := range r.pending {
 		d.request.Reject(err)
 	}
@@ -216,7 +245,7 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 	if r.stopped != nil {
 		return
 	}
-	r.dropDecisions()
+	r.rejectPending(commitlog.ErrNotLeader)
 	now := r.parent.clock.Now()
 	for _, event := range m.Events {
 		if e, ok := event.(account.RegistryEvent); ok {
@@ -225,14 +254,5 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 			r.apply([]any{event})
 		}
 	}
-}
-
-// dropDecisions rejects all decisions. The journal has written none of them.
-func (r *RegistrarActor) dropDecisions() {
-	dropped := r.pending
-	r.pending = nil
-	for _, d := range slices.Backward(dropped) {
-		r.undo(d)
-		d.request.Reject(commitlog.ErrNotLeader)
-	}
+	r.advance()
 }

@@ -325,17 +325,14 @@ func (t *Accounts) WithdrawAnnouncement(by string) error {
 	return err
 }
 
-// announce changes the key policy. It returns an error until the previous change of the policy is durable.
+// announce changes the key policy.
 func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time) (any, error)) (policy account.KeyPolicy, err error) {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err
 	}
 	err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
-		if slices.ContainsFunc(r.pending, func(d *decision) bool { return d.keyPolicy }) {
-			return nil, mailbox.ErrOverloaded
-		}
 		event, err := decide(*t.keyPolicy.Load(), t.clock.Now().Wall)
-		return &decision{events: []any{event}, keyPolicy: true, done: func() error { policy = *t.keyPolicy.Load(); return nil }}, err
+		return &decision{events: []any{event}, done: func() error { policy = *t.keyPolicy.Load(); return nil }}, err
 	})
 	return policy, err
 }
