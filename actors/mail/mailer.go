@@ -23,11 +23,10 @@ type Mailer struct {
 	done   chan struct{} // closed when the worker has returned
 
 	mu           sync.Mutex // guards the fields below; never held during an attempt
-	queue        []*entry   // waiting emails, oldest first; together with sending at most queueMax
-	sending      *entry     // nil = none
+	queue        []*entry   // at most queueMax emails, including the one being sent
 	counts       Stats
 	closing      bool      // Close was called
-	fullSince    time.Time // when the full queue first rejected an email; zero = there is room
+	fullSince    time.Time // when the full queue first rejected an email; zero = it has not
 	failingSince time.Time // when the server stopped answering; zero = it answers
 	refused      refusals
 }
@@ -38,6 +37,7 @@ type entry struct {
 	message     *gomail.Msg // the same in every attempt, so that a server can recognize a duplicate
 	nextAttempt time.Time   // earliest time of the next attempt
 	attempts    int         // number of finished attempts
+	sending     bool
 }
 
 // refusals describes the emails refused by the server since it last accepted one.
@@ -107,13 +107,14 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	}
 	m.drop(&m.counts.Replaced, "replaced by a newer email", func(e *entry) bool { return e.mail.To == mail.To })
 	m.dropExpired(now)
-	if m.waiting() >= m.config.queueMax {
+	if len(m.queue) >= m.config.queueMax {
 		m.counts.Dropped++
 		if m.fullSince.IsZero() {
 			m.fullSince = now
 		}
 		return overloaded(ErrFull)
 	}
+	m.fullSince = time.Time{}
 	m.queue = append(m.queue, &entry{mail: mail, message: message, nextAttempt: now})
 	m.wakeWorker()
 	return nil
@@ -128,10 +129,9 @@ func overloaded(cause error) error {
 // drop removes waiting emails from the queue. It counts and logs them. The caller must hold mu.
 func (m *Mailer) drop(count *uint64, why string, match func(*entry) bool) {
 	m.queue = slices.DeleteFunc(m.queue, func(e *entry) bool {
-		dropped := match(e)
+		dropped := !e.sending && match(e)
 		if dropped {
 			*count++
-			m.fullSince = time.Time{}
 			m.logDropped(e, why)
 		}
 		return dropped
@@ -140,14 +140,6 @@ func (m *Mailer) drop(count *uint64, why string, match func(*entry) bool) {
 
 func (m *Mailer) dropExpired(now time.Time) {
 	m.drop(&m.counts.Expired, "code expired", func(e *entry) bool { return !now.Before(e.mail.Expires) })
-}
-
-// waiting returns the length of the queue, including the email being sent. The caller must hold mu.
-func (m *Mailer) waiting() int {
-	if m.sending != nil {
-		return len(m.queue) + 1
-	}
-	return len(m.queue)
 }
 
 func (m *Mailer) wakeWorker() {
@@ -184,7 +176,7 @@ func (m *Mailer) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	stats := m.counts
-	stats.Waiting = m.waiting()
+	stats.Waiting = len(m.queue)
 	return stats
 }
 
@@ -230,8 +222,7 @@ func (m *Mailer) next() (*entry, time.Duration) {
 	if wait := first.nextAttempt.Sub(now); wait > 0 && !m.closing {
 		return nil, wait
 	}
-	m.queue = slices.DeleteFunc(m.queue, func(e *entry) bool { return e == first })
-	m.sending = first
+	first.sending = true
 	return first, 0
 }
 
@@ -251,9 +242,9 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.config.Clock()
-	full := m.fullSince
-	m.sending, m.fullSince = nil, time.Time{}
+	m.queue = slices.DeleteFunc(m.queue, func(other *entry) bool { return other == e })
 	e.attempts++
+	e.sending = false
 	if m.ctx.Err() == nil { // otherwise Close caused the failure, not the server
 		m.noteServer(e.mail.To, fail, now)
 	}
@@ -273,7 +264,7 @@ func (m *Mailer) finishAttempt(e *entry, fail *failure) {
 		m.logDropped(e, "replaced by a newer email")
 	default:
 		e.nextAttempt = now.Add(backoff(e.attempts))
-		m.queue, m.fullSince = append(m.queue, e), full
+		m.queue = append(m.queue, e)
 		m.config.Logger.Info("email not sent, will retry", "to", e.mail.To.ID().String(), "attempts", e.attempts, "next", e.nextAttempt, "why", fail.Error())
 	}
 }
@@ -314,7 +305,7 @@ func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case !m.fullSince.IsZero():
+	case !m.fullSince.IsZero() && len(m.queue) >= m.config.queueMax:
 		return engine.Condition{
 			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
 			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
