@@ -229,8 +229,6 @@ func (a *AccountActor) ask(ask account.Event, now account.ClockReading, urgent b
 // leasing reports whether a lease or return of this or another node is being written. Until then there is no other.
 func (a *AccountActor) leasing() bool { return a.Granting || a.Account.Asking() }
 
-func (a *AccountActor) inCluster() bool { return a.shard.log.Shared != nil }
-
 // flushLease makes the shard write the lease at once instead of after FlushDelay.
 func (a *AccountActor) flushLease() {
 	if a.Account.Asking() && !a.urgent {
@@ -283,7 +281,7 @@ func (a *AccountActor) admitQueued() {
 // noLease returns the error for a request that needs a lease if the rules give none. In a cluster other nodes may have
 // what is left.
 func (a *AccountActor) noLease() *engine.Error {
-	if a.inCluster() {
+	if a.shard.log.Shared != nil {
 		return mailbox.ErrOverloaded
 	}
 	return errNoLease
