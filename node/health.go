@@ -20,25 +20,16 @@ import (
 	"github.com/tasard/tasard/node/metrics"
 )
 
-// condition returns the health condition "mail".
-func (p *codeMailer) condition() engine.Condition {
-	if p.smtp == nil {
-		return engine.HealthyCondition("mail")
-	}
-	return p.smtp.Condition()
-}
-
-// condition returns the health condition "sources".
-func (l *liveCollector) condition() engine.Condition {
-	if collector, _ := l.current(); collector != nil {
-		return collector.Condition()
-	}
-	return engine.HealthyCondition("sources")
-}
-
 // ownConditions returns the conditions of the parts outside the core.
 func (n *Node) ownConditions() []engine.Condition {
-	conditions := []engine.Condition{n.mailer.condition(), n.collector.condition()}
+	mail, sources := engine.HealthyCondition("mail"), engine.HealthyCondition("sources")
+	if n.mailer.smtp != nil {
+		mail = n.mailer.smtp.Condition()
+	}
+	if collector, _ := n.collector.current(); collector != nil {
+		sources = collector.Condition()
+	}
+	conditions := []engine.Condition{mail, sources}
 	if n.certificate.managed() {
 		conditions = append(conditions, n.certificateCondition())
 	}

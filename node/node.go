@@ -34,6 +34,7 @@ type Node struct {
 	reloads     outcome         // of the last Reload
 	metrics     http.Handler
 	server      *httpServer
+	listeners   listeners
 
 	runContext context.Context // Close cancels it
 	cancel     context.CancelFunc
@@ -53,9 +54,8 @@ type Node struct {
 // Close. The error is an *Error, an error of the log, or several errors joined.
 func Open(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{config: c.withDefaults(), ready: make(chan struct{}), done: make(chan struct{})}
-	var opened closers
-	if err := n.open(ctx, &opened); err != nil {
-		return nil, errors.Join(err, opened.close())
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.abandon(ctx))
 	}
 	n.runContext, n.cancel = context.WithCancel(context.Background())
 	n.background.Go(func() { n.run(n.runContext) })
@@ -245,42 +245,51 @@ func OpenData(ctx context.Context, c Config) (*Data, error) {
 // Close stops the system: the actors and their log. When it returns, all accepted changes are on disk.
 func (d *Data) Close() error { return closeSystem(d.System) }
 
-// closers are functions that close the opened parts of a node. close calls them in reverse order.
-type closers []func() error
-
-func (c *closers) add(closeFunc func() error) { *c = append(*c, closeFunc) }
-
-func (c *closers) close() error {
+// abandon closes the parts of a node that could not be opened.
+func (n *Node) abandon(ctx context.Context) error {
 	var problems []error
-	for i := len(*c) - 1; i >= 0; i-- {
-		problems = append(problems, (*c)[i]())
+	if n.system != nil {
+		problems = append(problems, closeSystem(n.system))
+	}
+	problems = append(problems, leaveCluster(n.cluster))
+	if n.mailer != nil {
+		n.mailer.close(ctx)
+	}
+	l := &n.listeners
+	for _, listener := range []net.Listener{l.socket, l.metrics, l.redirect, l.http} {
+		if listener == nil {
+			continue
+		}
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+			problems = append(problems, err)
+		}
 	}
 	return errors.Join(problems...)
 }
 
 // listeners are the node's listeners. All but http are optional (nil).
-type listeners struct{ http, redirect, metrics net.Listener }
+type listeners struct{ http, redirect, metrics, socket net.Listener }
 
-func (n *Node) open(ctx context.Context, opened *closers) error {
-	if err := n.openFiles(opened); err != nil {
+func (n *Node) open(ctx context.Context) error {
+	l := &n.listeners
+	l.http, l.redirect = n.config.HTTP.Listener, n.config.HTTP.ACME.RedirectListener
+	if err := n.openFiles(); err != nil {
 		return err
 	}
-	l, late, err := n.listen(opened)
+	late, err := n.listen()
 	if err != nil {
 		return err
 	}
 	if n.mailer, err = openMailer(&n.config); err != nil {
 		return err
 	}
-	opened.add(func() error { n.mailer.close(ctx); return nil })
-	if err := n.openCore(ctx, opened, l.http); err != nil {
+	if err := n.openCore(ctx, l.http); err != nil {
 		return err
 	}
 	if err := n.openACME(); err != nil {
 		return err
 	}
-	socket, err := n.openSocket(ctx)
-	if err != nil {
+	if l.socket, err = n.openSocket(ctx); err != nil {
 		return err
 	}
 	if late {
@@ -290,8 +299,8 @@ func (n *Node) open(ctx context.Context, opened *closers) error {
 	}
 	n.startRedirect(l.redirect)
 	n.startServer(l.http)
-	if socket != nil {
-		n.core.Admin.ServeSocket(socket)
+	if l.socket != nil {
+		n.core.Admin.ServeSocket(l.socket)
 	}
 	if l.metrics != nil {
 		n.core.Admin.ServeMetrics(l.metrics)
@@ -300,11 +309,8 @@ func (n *Node) open(ctx context.Context, opened *closers) error {
 }
 
 // openFiles checks the directory and the process's limits, and reads the configured files.
-func (n *Node) openFiles(opened *closers) (err error) {
+func (n *Node) openFiles() (err error) {
 	c := &n.config
-	if c.HTTP.Listener != nil {
-		opened.add(c.HTTP.Listener.Close)
-	}
 	if c.Dir == "" {
 		return errNoDir
 	}
@@ -321,33 +327,23 @@ func (n *Node) openFiles(opened *closers) (err error) {
 	return nil
 }
 
-// listen opens the listeners. late means that the one for clients is closed again until the node is ready
+// listen opens the listeners of TCP. late means that the one for clients is closed again until the node is ready
 // (closeUntilReady).
-func (n *Node) listen(opened *closers) (l listeners, late bool, err error) {
-	c := &n.config
-	if l.http = c.HTTP.Listener; l.http == nil {
-		if l.http, err = Listen(c.HTTP.Listen, "HTTP.Listen"); err != nil {
-			return l, false, err
-		}
-		listener := l.http
-		opened.add(func() error {
-			if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			return nil
-		})
+func (n *Node) listen() (late bool, err error) {
+	c, l := &n.config, &n.listeners
+	if l.http == nil {
+		l.http, err = Listen(c.HTTP.Listen, "HTTP.Listen")
 	}
-	if late, err = n.closeUntilReady(l.http); err != nil {
-		return l, late, err
+	if err == nil {
+		late, err = n.closeUntilReady(l.http)
 	}
-	if l.redirect, err = n.listenRedirect(opened); err != nil || c.Admin.Metrics == "" {
-		return l, late, err
+	if err == nil && l.redirect == nil && c.HTTP.ACME.Name != "" {
+		l.redirect, err = Listen(c.HTTP.ACME.Redirect, "HTTP.ACME.Redirect")
 	}
-	if l.metrics, err = Listen(c.Admin.Metrics, "Admin.Metrics"); err != nil {
-		return l, late, err
+	if err == nil && c.Admin.Metrics != "" {
+		l.metrics, err = Listen(c.Admin.Metrics, "Admin.Metrics")
 	}
-	opened.add(l.metrics.Close)
-	return l, late, nil
+	return late, err
 }
 
 // reference returns Config.Reference, or reads the files of Catalogue and Definitions if it is nil.
@@ -359,7 +355,7 @@ func (c *Config) reference() (ReferenceData, error) {
 }
 
 // openCore joins the cluster, if one is configured, and opens the core: the actors with their log, and the servers.
-func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Listener) (err error) {
+func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) {
 	c := &n.config
 	if c.Cluster.Name == "" {
 		if err := CheckSingle(c.Dir); err != nil {
@@ -370,7 +366,6 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {
 		return err
 	}
-	opened.add(func() error { return leaveCluster(n.cluster) })
 	if c.HTTP.Demo {
 		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
@@ -389,7 +384,6 @@ func (n *Node) openCore(ctx context.Context, opened *closers, listener net.Liste
 		return directoryError(c.Dir, err)
 	}
 	n.system = n.core.System
-	opened.add(func() error { return closeSystem(n.system) })
 	secrets, err := c.ReadSourceSecrets(n.reference.Sources)
 	if err != nil {
 		return err

@@ -162,18 +162,6 @@ func (c *Config) acme() acme.Config {
 	}
 }
 
-// listenRedirect opens the listener for plain HTTP. It returns nil without HTTP.ACME.
-func (n *Node) listenRedirect(opened *closers) (listener net.Listener, err error) {
-	a := &n.config.HTTP.ACME
-	if listener = a.RedirectListener; listener == nil && a.Name != "" {
-		listener, err = Listen(a.Redirect, "HTTP.ACME.Redirect")
-	}
-	if listener != nil {
-		opened.add(listener.Close)
-	}
-	return listener, err
-}
-
 // openACME opens the manager of the certificate of HTTP.ACME, which reads the stored certificate.
 func (n *Node) openACME() (err error) {
 	if n.config.HTTP.ACME.Name == "" {

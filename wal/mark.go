@@ -74,38 +74,27 @@ func decodeMark(b []byte) (m mark, version uint8, ok bool) {
 	return m, 0, b[4] != 0 && m.first > 0 && m.end.frame >= m.first && m.end.sequence > 0
 }
 
-// decodeMarkFile returns the valid slot with the highest generation, and the number of valid slots.
-func decodeMarkFile(path string, data []byte) (newest mark, valid int, err error) {
+// readMark returns the valid slot of the mark file with the highest generation, or the zero mark and MarkLost.
+func readMark(dir string) (newest mark, state MarkState, err error) {
+	path := filepath.Join(dir, markName)
+	data, err := readFrom(path, 0, markFileBytes+1)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return mark{}, "", err
+	}
+	valid := 0
 	for i := range markSlots {
 		m, version, ok := decodeMark(data[min(i*markSlotBytes, len(data)):])
 		if version != 0 {
-			return mark{}, 0, &FormatError{File: path, Version: version, Supported: FormatVersion}
+			return mark{}, "", &FormatError{File: path, Version: version, Supported: FormatVersion}
 		}
-		if !ok {
-			continue
+		if ok {
+			valid++
 		}
-		if valid++; valid == 1 || m.generation > newest.generation {
+		if ok && (valid == 1 || m.generation > newest.generation) {
 			newest = m
 		}
 	}
-	return newest, valid, nil
-}
-
-// readMark returns the newest valid slot of the mark file, or the zero mark and MarkLost.
-func readMark(dir string) (mark, MarkState, error) {
-	path := filepath.Join(dir, markName)
-	data, err := readFrom(path, 0, markFileBytes+1)
-	if errors.Is(err, fs.ErrNotExist) {
-		return mark{}, MarkLost, nil
-	}
-	var newest mark
-	valid := 0
-	if err == nil {
-		newest, valid, err = decodeMarkFile(path, data)
-	}
 	switch {
-	case err != nil:
-		return mark{}, "", err
 	case valid == 0:
 		return mark{}, MarkLost, nil
 	case valid < markSlots || len(data) != markFileBytes:
