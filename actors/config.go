@@ -12,6 +12,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/wal"
 )
 
 // Config configures a System. Clock and either Dir or Journal are required. All other fields may be zero.
@@ -28,7 +29,7 @@ type Config struct {
 	Rules engine.Rules
 	// Logger receives messages for the operator. nil = none.
 	Logger *slog.Logger
-	// Log configures the log in Dir.
+	// Log configures the log in Dir. Open sets its Clock and Logger.
 	Log LogConfig
 	// Journal replaces the log in Dir, for example with a journal that several nodes share. Close closes it.
 	Journal commitlog.Journal
@@ -76,14 +77,8 @@ type Mailer interface {
 	Send(account.LoginMail) error
 }
 
-// LogConfig configures the log in Config.Dir; see wal.Options.
-type LogConfig struct {
-	// SegmentBytes is the size of a segment file. 0 = 4 MiB.
-	SegmentBytes int
-	// ReserveBytes is the free space that writes must leave on the disk. 0 = 64 MiB. Negative: the space is not
-	// checked, and a full disk stops the node.
-	ReserveBytes int64
-}
+// LogConfig configures the log in Config.Dir.
+type LogConfig = wal.Options
 
 const (
 	writeTimeoutDefault    = 60 * time.Second

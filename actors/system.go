@@ -316,9 +316,8 @@ var ErrPosition = commitlog.ErrPosition
 type localJournal struct{ *wal.Log }
 
 func openLocal(c Config) (commitlog.Journal, error) {
-	log, err := wal.Open(c.Dir, wal.Options{
-		SegmentBytes: c.Log.SegmentBytes, ReserveBytes: c.Log.ReserveBytes, Clock: c.Clock, Logger: c.Logger,
-	})
+	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger
+	log, err := wal.Open(c.Dir, c.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,15 +41,15 @@ const (
 // ErrNoCertificate is the error of handshakes while there is no certificate.
 var ErrNoCertificate = errors.New("the node has no certificate yet")
 
-// Config configures a Manager. Name and Dir are required.
+// Config configures a Manager. Name, Dir, Clock and Logger are required.
 type Config struct {
-	Name      string           // DNS name of the certificate
-	Dir       string           // directory of the files; Open creates it
-	Authority string           // URL of the authority's directory; "" means LetsEncrypt
-	UserAgent string           // for requests to the authority
-	Client    *http.Client     // for requests to the authority; nil means a client with the proxies of the environment
-	Clock     func() time.Time // nil means time.Now
-	Logger    *slog.Logger     // nil means no log
+	Name      string       // DNS name of the certificate
+	Dir       string       // directory of the files; Open creates it
+	Authority string       // URL of the authority's directory; "" means LetsEncrypt
+	UserAgent string       // for requests to the authority
+	Client    *http.Client // for requests to the authority; nil means a client with the proxies of the environment
+	Clock     func() time.Time
+	Logger    *slog.Logger
 }
 
 // Manager obtains and renews the certificate of one name. Its methods are safe for concurrent use.
@@ -60,10 +59,11 @@ type Manager struct {
 	accountKey crypto.Signer
 	pair       atomic.Pointer[tls.Certificate] // the certificate in use, with its key; nil if there is none
 	failure    atomic.Pointer[Failure]
-
-	mu     sync.Mutex
-	tokens map[string]string // responses to challenges by path, while the authority checks the name
+	challenge  atomic.Pointer[challenge] // not nil while the authority checks the name
 }
+
+// challenge is a request of the authority, and the response.
+type challenge struct{ path, response string }
 
 // Failure describes failed attempts to obtain or renew the certificate.
 type Failure struct {
@@ -73,12 +73,6 @@ type Failure struct {
 
 // Open reads the account's key, or creates it, and reads the certificate if there is one.
 func Open(c Config) (*Manager, error) {
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Clock == nil {
-		c.Clock = time.Now //nolint:forbidigo // documented
-	}
 	if c.Client == nil {
 		c.Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forbidigo,forcetypeassert // a copy; documented
 	}
@@ -87,7 +81,7 @@ func Open(c Config) (*Manager, error) {
 	if err != nil || address.Host == "" {
 		return nil, fmt.Errorf("%q: want the address of an ACME directory, such as %s", c.Authority, LetsEncrypt)
 	}
-	m := &Manager{config: c, dir: filepath.Join(c.Dir, url.PathEscape(address.Host)), tokens: map[string]string{}}
+	m := &Manager{config: c, dir: filepath.Join(c.Dir, url.PathEscape(address.Host))}
 	if m.accountKey, err = m.readAccountKey(); err != nil {
 		return nil, err
 	}
@@ -95,9 +89,6 @@ func Open(c Config) (*Manager, error) {
 	m.pair.Store(pair)
 	return m, err
 }
-
-// Certificate returns the certificate in use, or nil if there is none yet.
-func (m *Manager) Certificate() *tls.Certificate { return m.pair.Load() }
 
 // GetCertificate is for the field of tls.Config with this name. It does not block.
 func (m *Manager) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -219,18 +210,17 @@ func (m *Manager) authorize(ctx context.Context, client *acme.Client, address st
 	if err != nil || authorization.Status == acme.StatusValid {
 		return err
 	}
-	for _, challenge := range authorization.Challenges {
-		if challenge.Type != "http-01" {
+	for _, offered := range authorization.Challenges {
+		if offered.Type != "http-01" {
 			continue
 		}
-		response, err := client.HTTP01ChallengeResponse(challenge.Token)
+		response, err := client.HTTP01ChallengeResponse(offered.Token)
 		if err != nil {
 			return err
 		}
-		path := client.HTTP01ChallengePath(challenge.Token)
-		m.setToken(path, response)
-		defer m.setToken(path, "")
-		if _, err := client.Accept(ctx, challenge); err != nil {
+		m.challenge.Store(&challenge{client.HTTP01ChallengePath(offered.Token), response})
+		defer m.challenge.Store(nil)
+		if _, err := client.Accept(ctx, offered); err != nil {
 			return err
 		}
 		_, err = client.WaitAuthorization(ctx, address)
@@ -239,31 +229,14 @@ func (m *Manager) authorize(ctx context.Context, client *acme.Client, address st
 	return errors.New("the authority does not offer the challenge http-01")
 }
 
-// setToken sets the response to a challenge. An empty response removes it.
-func (m *Manager) setToken(path, response string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if response == "" {
-		delete(m.tokens, path)
-		return
-	}
-	m.tokens[path] = response
-}
-
-func (m *Manager) token(path string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.tokens[path]
-}
-
 // ServeHTTP serves plain HTTP: it answers the authority's challenges, and redirects other requests to the same path
 // over HTTPS. It refuses a request with an API key, because the key was sent unencrypted and a redirect would hide
 // this.
 func (m *Manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch response := m.token(r.URL.Path); {
-	case response != "":
+	switch asked := m.challenge.Load(); {
+	case asked != nil && asked.path == r.URL.Path:
 		w.Header().Set("Content-Type", "text/plain")
-		_, _ = io.WriteString(w, response) // the authority tries again
+		_, _ = io.WriteString(w, asked.response) // the authority tries again
 	case r.Header.Get("Authorization") != "":
 		http.Error(w, "This key was sent without encryption: revoke it, and send keys only to https://"+m.config.Name, http.StatusForbidden)
 	default:

@@ -60,7 +60,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/":
 		_, _ = fmt.Fprintf(w, `{"newNonce":"%[1]s/nonce","newAccount":"%[1]s/account","newOrder":"%[1]s/order"}`, a.URL)
 	case "/order":
-		a.inUse = append(a.inUse, a.manager.Certificate())
+		a.inUse = append(a.inUse, a.manager.pair.Load())
 		a.state = "pending"
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, order, "pending")
@@ -105,7 +105,9 @@ func issue(request []byte, lifetime time.Duration) []byte {
 
 // open opens a manager and serves plain HTTP for it.
 func (a *authority) open(t *testing.T, dir string) *Manager {
-	m, err := Open(Config{Name: name, Dir: dir, Authority: a.URL, Client: a.Client()})
+	m, err := Open(Config{
+		Name: name, Dir: dir, Authority: a.URL, Client: a.Client(), Clock: time.Now, Logger: slog.New(slog.DiscardHandler), //nolint:forbidigo // certificates are checked by the real clock
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +155,11 @@ func TestRun_ObtainsAndKeeps(t *testing.T) {
 		}
 	}
 	again := a.open(t, dir)
-	if again.Certificate() == nil || !again.Certificate().Leaf.Equal(m.Certificate().Leaf) || again.untilRenewal() < 59*24*time.Hour || again.untilRenewal() > 60*24*time.Hour {
+	if again.pair.Load() == nil || !again.pair.Load().Leaf.Equal(m.pair.Load().Leaf) || again.untilRenewal() < 59*24*time.Hour || again.untilRenewal() > 60*24*time.Hour {
 		t.Error("the next start has another certificate")
 	}
-	if len(files) != 2 || len(a.inUse) != 1 || m.token("/.well-known/acme-challenge/token") != "" {
-		t.Errorf("%d files, %d orders, token %q", len(files), len(a.inUse), m.token("/.well-known/acme-challenge/token"))
+	if len(files) != 2 || len(a.inUse) != 1 || m.challenge.Load() != nil {
+		t.Errorf("%d files, %d orders, challenge %v", len(files), len(a.inUse), m.challenge.Load())
 	}
 }
 
@@ -166,8 +168,8 @@ func TestRun_Renews(t *testing.T) {
 	a := newAuthority(t, 3*time.Second)
 	m := a.open(t, t.TempDir())
 	run(t, m, 2)
-	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.Certificate() == nil || m.Certificate() == a.inUse[1] {
-		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.Certificate())
+	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.pair.Load() == nil || m.pair.Load() == a.inUse[1] {
+		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.pair.Load())
 	}
 }
 

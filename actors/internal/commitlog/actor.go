@@ -116,15 +116,14 @@ func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
 		a.rejectAll()
-	case a.snapshot.due() && a.snapshot.begin(a.last):
-		a.takeSnapshot(a.log.startSnapshot)
-		a.advance()
-	case a.writerBusy:
-	case a.snapshot.dropBefore > 0:
+	case a.snapshot.dropBefore > 0 && !a.writerBusy:
 		before := a.snapshot.dropBefore
 		a.writerBusy, a.snapshot.dropBefore = true, 0
 		a.log.write(func() { a.log.drop(before) })
-	case len(a.inFlight) > 0:
+	case a.snapshot.due() && a.snapshot.begin(a.last):
+		a.takeSnapshot(a.log.startSnapshot)
+		a.advance()
+	case a.writerBusy || len(a.inFlight) > 0:
 	case len(a.waiting) > 0 && !a.gathered:
 		a.gather()
 	case len(a.waiting) > 0:

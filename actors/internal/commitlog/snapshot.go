@@ -168,7 +168,7 @@ func (p *snapshotPlan) late() bool {
 
 func (p *snapshotPlan) due() bool {
 	manyRecords := p.records >= p.recordsMax && p.bytes >= p.accountBytes/accountsFraction
-	return !p.running && (manyRecords || p.bytes >= p.bytesMax || p.retry)
+	return !p.running && p.dropBefore == 0 && (manyRecords || p.bytes >= p.bytesMax || p.retry)
 }
 
 // begin resets the counts for due. It returns false if the newest snapshot covers all records up to last.
