@@ -92,10 +92,6 @@ type historyCache struct {
 	past    *rendered.Cache[string, []marketDay] // by currency code
 }
 
-func newHistoryCache(service engine.Service) historyCache {
-	return historyCache{service, rendered.NewCache[string, []marketDay](historyCacheMax, 0)}
-}
-
 // market returns the summaries of today and the historyDaysMax days before, except days without rates.
 func (c *historyCache) market(currency string, now time.Time) ([]marketDay, error) {
 	today := engine.DateOf(now)

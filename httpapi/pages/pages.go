@@ -69,8 +69,9 @@ func New(config Config) *Pages {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Pages{
-		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue, history: newHistoryCache(config.Service),
-		texts: ReadTexts(Folder(publicFiles, "public")),
+		frame: newFrame(config), service: config.Service, catalogue: config.Catalogue,
+		history: historyCache{config.Service, rendered.NewCache[string, []marketDay](historyCacheMax, 0)},
+		texts:   ReadTexts(Folder(publicFiles, "public")),
 	}
 }
 
