@@ -138,6 +138,8 @@ func TestHTMLRows_Table(t *testing.T) {
 		{"two prices in a cell", table(head + strings.ReplaceAll(rows, "56,60", "56.60<br>57.60")), []string{
 			"test USD branch [56.60 57.60] [60.30]", inOrder[1], inOrder[2],
 		}, "", ""},
+		{"another currency", table(head + strings.ReplaceAll(rows, "64.20", "US$ 1.08")), append(inOrder[:2:2],
+			"test EUR unspecified [US$ 1.08] [71.10]"), "", ""},
 		{"a short row", table(head + rows + `<tr><td></td><td>Euro (EU)</td></tr>`), append(inOrder[:3:3],
 			`note: test EUR: there is no buy in the column "compra"`, `note: test EUR: there is no sell in the column "venta"`), "", ""},
 		{"a heading without cells", table(strings.Replace(head, "<th>Compra", "<th>Anterior</th><th>Compra", 1) + rows), nil, Layout,
@@ -152,6 +154,18 @@ func TestHTMLRows_Table(t *testing.T) {
 		{"no table", pageOf("<div>56.60</div>"), nil, Layout, "there is no row"},
 		{"zeros only", table(head + strings.NewReplacer("56,60", "0", "60,30", "0.00", "57.10", "-", "59.90", "", "64.20", "$0.00", "71.10",
 			"N/A").Replace(rows)), nil, Empty, ""},
+	})
+}
+
+// An attribute that contradicts the price in its cell is refused with it.
+func TestHTMLRows_AttributeOfACell(t *testing.T) {
+	d := bankTable()
+	d.Pages[0].Extract.Rows.Min, d.Pages[0].Extract.Rows.Buy.Attribute = 1, "data-order"
+	const head = `<table><tr><td>Tipo</td><td>Compra</td><td>Venta</td></tr><tr><td>Euro (EU)</td>`
+	checkCases(t, d, []parseCase{
+		{"the same", pageOf(head + `<td data-order="64.2">64,20</td><td>71.10</td></tr></table>`), []string{"test EUR unspecified [64.2] [71.10]"}, "", ""},
+		{"another", pageOf(head + `<td data-order="62.9">64.20</td><td>71.10</td></tr></table>`), []string{"test EUR unspecified [62.9 and 64.20] [71.10]"}, "", ""},
+		{"none", pageOf(head + `<td>64.20</td><td>71.10</td></tr></table>`), []string{"test EUR unspecified [64.20] [71.10]"}, "", ""},
 	})
 }
 

@@ -638,12 +638,16 @@ func TestCookies_TwoOfOneName(t *testing.T) {
 // TestSession_Ends checks that an expired session leads to the sign-in page.
 func TestSession_Ends(t *testing.T) {
 	b := newFakeAccounts(t).browser(pages.Spanish).signIn(ana)
+	known := b.accounts.from.Browser
+	if login, ok := parseLoginState(b.cookie(loginCookie)); !ok || !login.email.IsZero() {
+		t.Errorf("a known browser keeps the address: %q", b.cookie(loginCookie))
+	}
 	b.accounts.advance(account.SessionLifetime)
 	if b.get(b.root); b.page.status != http.StatusOK || b.cookie(sessionCookie) != "" || !strings.Contains(b.page.body, "La sesión terminó") {
 		t.Errorf("%d, kept %v\n%s", b.page.status, b.jar, b.page.main())
 	}
-	if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther {
-		t.Errorf("the form of that page: %d", b.page.status)
+	if b.submit("/codes", "email", "eva@example.do"); b.page.status != http.StatusSeeOther || b.accounts.from.Browser != known {
+		t.Errorf("the form of that page: %d, from the same browser: %t", b.page.status, b.accounts.from.Browser == known)
 	}
 }
 
