@@ -215,84 +215,92 @@ func aud(id, buy, sell string) Observation {
 	return Observation{InstitutionID: id, Currency: "AUD", Buy: buy, Sell: sell}
 }
 
+func audReference(rate string) Observation {
+	return Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: rate, Sell: rate}
+}
+
+// newFixtureAUD is newFixture for Australian dollars.
+func newFixtureAUD(t *testing.T) *fixture {
+	f := newFixture(t)
+	f.state = NewCurrencyState("AUD", testCatalogue(), DefaultRules())
+	return f
+}
+
+func (f *fixture) wantRanked(want int) {
+	f.t.Helper()
+	if page := f.ranked(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != want {
+		f.t.Errorf("%d are ranked, want %d", page.Total, want)
+	}
+}
+
 // A wrong reference rate neither withdraws the quotes on which institutions agree, nor keeps the right one out.
 func TestI3_AWrongReferenceRate(t *testing.T) {
-	reference := func(rate string) Observation {
-		return Observation{InstitutionID: "bcrd", Currency: "AUD", Kind: Reference, Buy: rate, Sell: rate}
-	}
-	start := func(t *testing.T) *fixture {
-		f := newFixture(t)
-		f.state = NewCurrencyState("AUD", testCatalogue(), DefaultRules())
-		return f
-	}
-	wantRanked := func(f *fixture, want int) {
-		t.Helper()
-		if page := f.ranked(RankingQuery{Operation: Sell, PageRequest: PageRequest{LimitMax, 0}}); page.Total != want {
-			t.Errorf("%d are ranked, want %d", page.Total, want)
-		}
-	}
 	t.Run("after the institutions", func(t *testing.T) {
-		f := start(t)
+		f := newFixtureAUD(t)
 		for _, id := range others[:3] {
 			f.accept(id+"-site", aud(id, "38.50", "41.00"))
 		}
 		f.advance(time.Minute)
-		f.refuse(OffMarket, "bcrd-currencies", reference("58.50"))
-		wantRanked(f, 3)
+		f.refuse(OffMarket, "bcrd-currencies", audReference("58.50"))
+		f.wantRanked(3)
 		f.advance(time.Hour)
-		f.accept("bcrd-currencies", reference("39.50"))
-		wantRanked(f, 3)
+		f.accept("bcrd-currencies", audReference("39.50"))
+		f.wantRanked(3)
 	})
 	t.Run("before the institutions", func(t *testing.T) {
-		f := start(t)
-		f.accept("bcrd-currencies", reference("58.50"))
+		f := newFixtureAUD(t)
+		f.accept("bcrd-currencies", audReference("58.50"))
 		for i, id := range others[:3] {
 			f.advance(time.Minute)
 			if i == 2 {
-				f.refuse(Jump, "bcrd-currencies", reference("39.50")) // two are not enough
+				f.refuse(Jump, "bcrd-currencies", audReference("39.50")) // two are not enough
 				f.advance(time.Minute)
 			}
 			f.refuse(OutOfBand, id+"-site", aud(id, "38.50", "41.00"))
 		}
 		f.advance(time.Hour)
-		f.accept("bcrd-currencies", reference("40.10"))
+		f.accept("bcrd-currencies", audReference("40.10"))
 		f.advance(time.Hour)
 		f.accept("popular-site", aud("popular", "38.50", "41.00"))
-		wantRanked(f, 1)
+		f.wantRanked(1)
 	})
 	t.Run("withdrawn", func(t *testing.T) {
-		f := start(t)
-		f.accept("bcrd-currencies", reference("58.50"))
+		f := newFixtureAUD(t)
+		f.accept("bcrd-currencies", audReference("58.50"))
 		f.apply(Withdraw{QuoteKey{"bcrd", Unspecified, Reference}, "bcrd-currencies", "ana"})
 		f.advance(2 * time.Hour)
 		f.accept("bhd-site", aud("bhd", "38.50", "41.00"))
 		f.advance(-time.Hour)
 		f.accept("bhd-site", aud("bhd", "38.40", "40.90")) // a backfill, compared with the reference rate of its day
 	})
+}
+
+// A reference rate withdraws the quotes that it contradicts, unless three sources agree on them.
+func TestI3_AReferenceRateAgainstFew(t *testing.T) {
 	for name, quotes := range map[string][]Observation{
 		"institutions that disagree": {aud("popular", "58.10", "59.90"), aud("bdi", "3.85", "4.10"), aud("promerica", "99999.00", "99999.99")},
 		"two of them agree":          {aud("popular", "58.10", "59.90"), aud("bdi", "58.20", "59.80")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t)
+			f := newFixtureAUD(t)
 			for _, o := range quotes {
 				f.accept(o.InstitutionID+"-site", o)
 			}
 			f.advance(time.Minute)
-			f.accept("bcrd-currencies", reference("39.50"))
-			wantRanked(f, 0)
+			f.accept("bcrd-currencies", audReference("39.50"))
+			f.wantRanked(0)
 		})
 	}
 	t.Run("one page about many institutions", func(t *testing.T) {
-		f := start(t)
+		f := newFixtureAUD(t)
 		var page []Observation
 		for _, id := range others[:5] {
 			page = append(page, aud(id, "58.10", "59.90"))
 		}
 		f.accept("infodolar", page...)
 		f.advance(time.Minute)
-		f.accept("bcrd-currencies", reference("39.50"))
-		wantRanked(f, 0)
+		f.accept("bcrd-currencies", audReference("39.50"))
+		f.wantRanked(0)
 	})
 }
 

@@ -58,8 +58,7 @@ func TestGolden_K1_TheWholeWay(t *testing.T) {
 		b.submit("/codes") // resend, on the page of the code
 		b.follow()
 		golden("code")
-		b.submit("/sessions", "code", " 0071-2345 ")
-		if b.page.status == http.StatusSeeOther {
+		if b.submit("/sessions", "code", " 0071-2345 "); b.page.status == http.StatusSeeOther {
 			t.Fatal("the form needs its e-mail address")
 		}
 		b.submit("/sessions", "code", " 0071-2345 ", "email", ana)
@@ -121,10 +120,7 @@ func TestGolden_Faults(t *testing.T) {
 			compareGolden(t, "fault-"+name+"."+string(language), b.page)
 		}
 		check("email", func(b *browser) { b.get(b.root); b.submit("/codes", "email", `a"><b@example`) })
-		check("too-soon", func(b *browser) {
-			b.askCode(ana).accounts.advance(2500 * time.Millisecond)
-			b.submit("/codes")
-		})
+		check("too-soon", func(b *browser) { b.askCode(ana).accounts.advance(2500 * time.Millisecond); b.submit("/codes") })
 		check("digits", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "1234567", "email", "ana") })
 		check("invalid-code", func(b *browser) { b.askCode(ana).submit("/sessions", "code", "99999999", "email", ana) })
 		check("no-cookies", func(b *browser) {
