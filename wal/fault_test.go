@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -61,6 +62,9 @@ func TestW6_FirstFailurePoisons(t *testing.T) {
 		"drop mark":       {func(l *Log, _ *failingStore) { l.disk.sync = failFile }, dropNow},
 		"drop remove":     {func(l *Log, _ *failingStore) { l.disk.remove = failPath }, dropNow},
 		"drop name":       {func(l *Log, _ *failingStore) { l.disk.syncDir = failPath }, dropNow},
+		// No snapshot is published after a failed append, and a second failure does not replace the cause.
+		"append meanwhile":      {func(_ *Log, s *failingStore) { s.failSync = true }, snapshotMeanwhile(nil)},
+		"append, then snapshot": {func(_ *Log, s *failingStore) { s.failSync = true }, snapshotMeanwhile(errors.New("later"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(scratch(t), "log")
@@ -136,6 +140,17 @@ func appendUntilRoll(l *Log) error {
 
 func snapshotNow(l *Log) error {
 	return l.WriteSnapshot(l.Last(), stateAt(l.Last()))
+}
+
+// snapshotMeanwhile writes a snapshot while an append fails. The sync of the snapshot returns err.
+func snapshotMeanwhile(err error) func(*Log) error {
+	return func(l *Log) error {
+		return l.WriteSnapshot(l.Last(), func(w io.Writer) error {
+			_ = appendOne(l)
+			l.disk.sync = func(*os.File) error { return err }
+			return stateAt(l.Last())(w)
+		})
+	}
 }
 
 func dropNow(l *Log) error { return l.DropBefore(l.Last()) }

@@ -353,6 +353,24 @@ func compacted(t testing.TB, dir string) (older, newer uint64) {
 	return older, newer
 }
 
+// TestW10_DropKeepsWhatTheOlderSnapshotNeeds: the record after the second-newest snapshot stays, even as the first of a
+// segment.
+func TestW10_DropKeepsWhatTheOlderSnapshotNeeds(t *testing.T) {
+	o := testOptions()
+	o.SegmentBytes = 1 // every batch fills a segment
+	l := mustOpen(t, t.TempDir(), o)
+	defer mustClose(t, l)
+	for range 6 {
+		must(t, appendOne(l))
+	}
+	mustSnapshot(t, l, 3)
+	mustSnapshot(t, l, 5)
+	must(t, l.DropBefore(6))
+	if l.First() != 4 {
+		t.Errorf("the log begins with %d after snapshots at 3 and 5", l.First())
+	}
+}
+
 // observedSyncs returns the number of syncs that Stats has counted, and the seconds that they took.
 func observedSyncs(t *testing.T, l *Log) (uint64, float64) {
 	t.Helper()
