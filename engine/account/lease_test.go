@@ -70,6 +70,8 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		"and something new behind it":       {waiting: 12, fresh: 4, unspent: 8, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
 		"and refunds of others between":     {waiting: 12, fresh: 1, unspent: 8, refund: 3, before: refunded},
 		"and no more refunds than wanted":   {waiting: 9, unspent: 8, refund: 1, before: refunded},
+		"what was not returned after all":   {waiting: 5, fresh: 12, unspent: 8, before: aborted(false)},
+		"not what may have been returned":   {waiting: 5, fresh: 20, before: aborted(true)},
 		"ahead, after 4 in a minute":        {fresh: 4, before: func(w *testAccount) { w.pace(4, leaseTargetSpan, 16, 4) }},
 		"not ahead, after 3 in a minute":    {before: func(w *testAccount) { w.pace(3, time.Second, 16, 16) }},
 		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.pace(4, time.Second, 3, 3) }},
@@ -88,6 +90,48 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 				t.Errorf("%d new ones, %d from before, %d refunds, want %d, %d, %d", lease.Count, lease.Unspent, lease.Refunded, c.fresh, c.unspent, c.refund)
 			}
 		})
+	}
+}
+
+// A leader grants at most half, rounded up, of what an ask and the other nodes leave of the minute, and nothing to an
+// ask that is not newer than the node's newest event in the log.
+func TestL1_L2_WhatALeaderGrants(t *testing.T) {
+	const newest = time.Minute // the newest ask of the node in the log
+	for name, c := range map[string]struct {
+		ask    Leased
+		others int
+		want   int // new ones; 0: nothing is granted
+	}{
+		"no other node":                {Leased{Count: 60, Monotonic: newest + 1}, 0, 60},
+		"others have half":             {Leased{Count: 60, Monotonic: newest + 1}, 30, 15},
+		"others, and what was spent":   {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4}, 30, 13},
+		"others, and what is unspent":  {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4, Unspent: 6}, 30, 10},
+		"others have all":              {Leased{Count: 60, Monotonic: newest + 1}, 60, 0},
+		"the ask is the newest":        {Leased{Count: 60, Monotonic: newest}, 0, 0},
+		"more than is left of the day": {Leased{Count: DayLimitDefault, Monotonic: newest + 1}, 0, DayLimitDefault - 1},
+	} {
+		w := newClusterTestAccount(t)
+		w.account.Apply(&Leased{Account: 1, Day: w.account.today(w.now), Count: 1, Node: 3, Monotonic: newest}, w.now)
+		if c.others > 0 {
+			w.others(0, c.others)
+		}
+		c.ask.Account, c.ask.Node, c.ask.Day = 1, 3, w.account.today(w.now)
+		grant, _ := w.account.Grant(&c.ask, w.now, defaultPolicy).(*Leased)
+		if (grant != nil) != (c.want > 0) || grant != nil && grant.Count != c.want {
+			t.Errorf("%s: %+v, want %d", name, grant, c.want)
+		}
+		back := &Returned{Account: 1, Node: 3, Day: c.ask.Day, Monotonic: c.ask.Monotonic}
+		if refused := w.account.Grant(back, w.now, defaultPolicy) == nil; refused != (c.ask.Monotonic <= newest) {
+			t.Errorf("%s: a return of that time is refused: %t", name, refused)
+		}
+	}
+}
+
+// aborted has a return of eight that failed, or may have failed.
+func aborted(unknown bool) func(w *testAccount) {
+	return func(w *testAccount) {
+		w.take(10, 2)
+		w.account.Abort(w.account.Return(w.now), unknown)
 	}
 }
 
@@ -322,6 +366,14 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	if _, needsLease := a.Admit(testKey, later(now, LeaseSpan), defaultPolicy); !needsLease {
 		t.Fatal("a lease is spent after its time")
 	}
+	now.Wall = engine.NextMidnight(noon).Add(-time.Second)
+	a = newClusterAccount(1, now)
+	a.Apply(a.NextLease(testKey, now, defaultPolicy, 5), now)
+	now = later(now, time.Second)
+	a.Apply(&Leased{Account: 1, Day: now.today(), Count: 1, Node: 2}, now)
+	if _, needsLease := a.Admit(testKey, now, defaultPolicy); !needsLease {
+		t.Error("a lease is spent on the next day, which does not count it")
+	}
 }
 
 // A log moves from a single node to a cluster and back: earlier leases count on both sides.
@@ -399,6 +451,7 @@ func granted(day engine.Date, shard uint64, at time.Duration) DayGranted {
 func TestL1_GrantsOfADay(t *testing.T) {
 	const today = engine.Date(739_000)
 	own := (&DayGrants{}).Apply(granted(today, 1, time.Hour), true)
+	earlier := (&DayGrants{}).Apply(DayGranted{Shard: 3, Shards: 4, Day: today, Size: 16}, false)
 	for name, c := range map[string]struct {
 		grants         *DayGrants
 		account        uint64
@@ -408,6 +461,7 @@ func TestL1_GrantsOfADay(t *testing.T) {
 		"of this process":            {own, 7, today, true, true},
 		"of another shard":           {own, 8, today, false, false},
 		"of another day":             {own, 7, today + 1, false, false},
+		"and of an earlier process":  {earlier.Apply(granted(today, 1, time.Hour), true), 7, today, true, false},
 		"of an earlier process":      {own.Earlier(2 * time.Hour), 7, today, true, false},
 		"behind a newer one":         {own.Apply(granted(today+1, 1, 2*time.Hour), true), 7, today, true, false},
 		"the newer one":              {own.Apply(granted(today+1, 1, 2*time.Hour), true), 7, today + 1, true, true},
@@ -469,7 +523,7 @@ func TestL1_GrantsOfADay_AnOlderOneNeedsAnEvent(t *testing.T) {
 		t.Fatalf("%+v", result)
 	}
 	policy.Grants = policy.Grants.Apply(granted(today-1, 1, time.Hour), true)
-	later := ClockReading{Wall: noon, Monotonic: 2 * time.Hour}
+	later := ClockReading{Wall: noon, Monotonic: time.Hour + 30*time.Second}
 	if _, needsLease := a.Admit(testKey, later, policy); !needsLease {
 		t.Fatal("the older grant is spent without an event")
 	}
@@ -479,7 +533,8 @@ func TestL1_GrantsOfADay_AnOlderOneNeedsAnEvent(t *testing.T) {
 	}
 	a.Resume(later) // as after a crash
 	a.ResumeGrants(later, policy.Grants.Earlier(later.Monotonic))
-	if left := a.Usage(later, policy).Minute.Remaining; left > MinuteLimitDefault-1 {
+	// The lease is of 17 and includes the older grant, so that only the newer one of 16 counts beside it.
+	if left := a.Usage(later, policy).Minute.Remaining; left != MinuteLimitDefault-17-16 {
 		t.Errorf("%d remain of the minute after the crash", left)
 	}
 }

@@ -169,7 +169,12 @@ func TestL5_BothViolatedWaitsForTheLater(t *testing.T) {
 	}{{time.Hour, engine.CodeQuotaExceeded, time.Hour}, {time.Minute, engine.CodeQuotaExceeded, time.Minute}, {10 * time.Second, engine.CodeRateLimited, time.Minute}} {
 		o := newTestAccount(t, at("2026-06-18T04:00:00Z").Add(-tt.before))
 		o.policy.DefaultQuota = Quota{5, 5}
-		o.admit(5)
+		o.admit(3)
+		left := o.account.Usage(o.now, o.policy)
+		if tighter := left.TighterWindow(); tighter.Remaining != 2 || !tighter.Reset.Equal(o.now.Wall.Add(tt.want)) { // L3: a tie
+			t.Errorf("%s before midnight, 2 left of both: %+v", tt.before, tighter)
+		}
+		o.admit(2)
 		v := o.refuse(tt.code, tt.want)
 		if tighter := v.TighterWindow(); !tighter.Reset.Equal(o.now.Wall.Add(tt.want)) || tighter.Remaining != 0 {
 			t.Errorf("%s before midnight: %+v", tt.before, tighter)
@@ -262,8 +267,8 @@ func TestL8_AnonymousOfADay(t *testing.T) {
 	if v := s.Usage(from, now, allowance); v.Day.Remaining != 4 {
 		t.Errorf("%+v", v)
 	}
-	now.Wall = before.Wall // the clock goes back: the later day counts on
-	if v := s.Usage(from, now, allowance); v.Day.Remaining != 4 {
+	now.Wall = before.Wall // the clock goes back: the later day counts on, to its end
+	if v := s.Usage(from, now, allowance); v.Day.Remaining != 4 || !v.Day.Reset.Equal(at("2026-06-19T04:00:00Z")) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -196,8 +196,13 @@ func TestK3_MailsOfADay(t *testing.T) {
 	if mails, err := d.countMails("a@b.do", d.client); mails != 0 {
 		t.Errorf("%d mails after the clock went back: %v", mails, err)
 	}
-	d.registry.Apply(&LoginUnlocked{Email: idOf("a@b.do"), At: d.now.Wall, By: "ana"})
-	d.mustRequest("a@b.do")
+	for range 2 { // the second time the network has used its mails up
+		d.registry.Apply(&LoginUnlocked{Email: idOf("a@b.do"), At: d.now.Wall, By: "ana"})
+		known, errKnown := d.countMails("a@b.do", func() Requester { return owner })
+		if mails, err := d.countMails("a@b.do", one); known != mailsKnownMax || mails != mailsNetworkMax {
+			t.Errorf("after unlock %d mails for the browser, %d for a network: %v, %v", known, mails, errKnown, err)
+		}
+	}
 }
 
 // A later request replaces the oldest code, but not that of the browser that has logged in before.
@@ -295,6 +300,17 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	must(t, d.login("a@b.do", d.client()))
 }
 
+// The 25th wrong try of a day is the last, also where a code still has tries.
+func TestK2_TwentyFiveWrongTriesOfADay(t *testing.T) {
+	d := newLoginFixture(t)
+	code := d.mustRequest("a@b.do")
+	for range wrongTriesDayMax {
+		d.registry.Apply(&CodeFailed{Email: idOf("a@b.do"), At: d.now.Wall, Browser: Digest{1}}) // another browser's code
+	}
+	_, err := d.try("a@b.do", code)
+	d.refused(err, engine.CodeInvalidCode, 0)
+}
+
 // Frequent clients have 400 of the 1,000 wrong tries of an hour, others 800. A right code of another client then has to
 // wait, and the answer says for how long.
 func TestS1_WrongTriesOfAll(t *testing.T) {
@@ -370,10 +386,14 @@ func TestS1_OthersDoNotSpoilTheCodeOfAKnownBrowser(t *testing.T) {
 	if _, err := d.tryFrom("a@b.do", code, other); err == nil {
 		t.Error("another browser has used the code")
 	}
+	guesses := 0
 	for range 9 {
 		d.advance(time.Minute)
-		d.guess("a@b.do", func() Requester { return other })
-		d.guess("a@b.do", d.client)
+		guesses += d.guess("a@b.do", func() Requester { return other })
+		guesses += d.guess("a@b.do", d.client)
+	}
+	if guesses != 15 { // the five tries of the owner's code are kept from the 20 of others
+		t.Errorf("%d guesses of others", guesses)
 	}
 	if _, err := d.tryFrom("a@b.do", code, owner); err != nil {
 		t.Errorf("the owner with the right code: %v", err)
@@ -409,6 +429,11 @@ func TestK2_BrakesOnClients(t *testing.T) {
 func TestCodesOfAllAreBounded(t *testing.T) {
 	d := newLoginFixture(t)
 	for i := range newcomerCodesHourMax {
+		if i == newcomerCodesHourMax*defaultShare/wholeShare { // the rest is for networks that ask for the first time today
+			if _, err := d.registry.RequestCode(idOf("second@b.do"), clientAddress(1), d.now); codeOf(err) != engine.CodeRateLimited {
+				t.Errorf("a second request of a network: %v", err)
+			}
+		}
 		event, err := d.registry.RequestCode(idOf(fmt.Sprintf("%d@b.do", i)), d.client(), d.now)
 		must(t, err)
 		d.registry.Apply(event)
