@@ -286,6 +286,12 @@ func (w *panicRun) settleUp() {
 	w.plan.reading, w.plan.changing = 0, 0
 	requests, crowds, stops := w.plan.requests, w.plan.crowds, w.plan.stops
 	w.plan.mu.Unlock()
+	if stops > 0 {
+		select {
+		case <-w.Done():
+		case <-time.NewTimer(time.Minute).C:
+		}
+	}
 	if stopped := w.Err() != nil; stopped != (stops > 0) {
 		w.fail("%d panics over changes, and the node says %v", stops, w.Err())
 	}

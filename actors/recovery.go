@@ -51,8 +51,8 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 // waits for that goroutine.
 func (s *System) recover() {
 	defer s.replay.Done()
-	r := newReplayer(s)
 	err := s.join()
+	r := newReplayer(s) // after join, which sets the cluster's secret for login codes
 	if err == nil {
 		err = r.run()
 	}

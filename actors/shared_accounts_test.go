@@ -214,6 +214,7 @@ func TestShared_K2_OneCodeOneSession(t *testing.T) {
 		email := mustEmail(t, "one@example.com")
 		must(t, f.nodes[seed%3].RequestCode(email, requester(1)))
 		f.settled()
+		f.log.elect(f.nodes[seed%3].node) // mostly another leader than that of the code
 		code := f.mail.code(email)
 		var opened atomic.Int64
 		f.allAccounts(3, func(s *clusterNode, time int) {
