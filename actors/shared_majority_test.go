@@ -16,6 +16,7 @@ import (
 	"github.com/tasard/tasard/actors/dump"
 	"github.com/tasard/tasard/actors/internal/accounts"
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/wal"
@@ -135,6 +136,12 @@ func TestShared_A11_BehindALease(t *testing.T) {
 	f.log.with(func() { f.log.stuck = true })
 	if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeOverloaded { // and not after seconds
 		t.Errorf("behind a lease that is not decided: %v", err)
+	}
+	f.nodes[0].offers()
+	ask, err := record.Encode(&account.Leased{Account: 1, Day: engine.DateOf(noon), Count: 1, Monotonic: 1, At: noon, Node: 2})
+	must(t, err)
+	if err := f.nodes[0].accounts.Grant([][]byte{ask})[0]; !errors.Is(err, commitlog.ErrNotLeader) {
+		t.Errorf("L1: a lease of the account beside that of another node: %v", err)
 	}
 	f.log.cut(f.nodes[2].node, true)
 	if _, err := f.nodes[2].Admit(caller); codeOfError(err) != engine.CodeNoMajority {

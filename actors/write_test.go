@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -183,28 +184,36 @@ func TestForeignWriterStopsTheNode(t *testing.T) {
 	}
 }
 
+// A refresh with too large a record, and a command with too many records, do not fail the command beside them.
 func TestRefreshLargerThanARecordIsRefused(t *testing.T) {
-	journal := newSlowJournal()
-	s := start(t, Config{Journal: journal})
-	first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
-	<-journal.entered
-	huge := saying("b", noon, "USD", "57", "60", "bhd")
-	for range 30_000 {
-		huge.Observations = append(huge.Observations, engine.Observation{
-			InstitutionID: "bhd", Currency: "USD", Buy: fmt.Sprint("x", len(huge.Observations)), Sell: "60",
-		})
+	large, many := saying("b", noon, "USD", "57", "60", "bhd"), []engine.Refresh{}
+	for i := range 30_000 {
+		large.Observations = append(large.Observations, engine.Observation{InstitutionID: "bhd", Currency: "USD", Buy: fmt.Sprint("x", i), Sell: "60"})
 	}
-	both := observeSeparately(s, huge, saying("c", noon, "USD", "57", "60", "caribe"))
-	whenWaiting(t, s, "USD", 2)
-	journal.outcome <- nil
-	journal.pass()
-	first.group.Wait()
-	both.group.Wait()
-	if !isCode(both.errs[0], engine.CodePayloadTooLarge) {
-		t.Errorf("the large one: %v, want %s", both.errs[0], engine.CodePayloadTooLarge)
+	for i := range wal.BatchBytesMax / engine.BaselineBytesMax {
+		refresh := saying(fmt.Sprint("b", i), noon, "USD", "57", "60", "bhd")
+		refresh.Slot, refresh.Baseline = noon, strings.Repeat("x", engine.BaselineBytesMax)
+		many = append(many, refresh)
 	}
-	if both.errs[1] != nil || s.Err() != nil {
-		t.Errorf("the one beside it: %v, Err %v", both.errs[1], s.Err())
+	for _, huge := range [][]engine.Refresh{{large}, many} {
+		journal := newSlowJournal()
+		s := start(t, Config{Journal: journal})
+		first := observeSeparately(s, saying("a", noon, "USD", "57", "60", "popular"))
+		<-journal.entered
+		var err error
+		first.group.Go(func() { _, err = s.Observe(huge) })
+		beside := observeSeparately(s, saying("c", noon, "USD", "57", "60", "caribe"))
+		whenWaiting(t, s, "USD", 2)
+		journal.outcome <- nil
+		journal.pass()
+		first.group.Wait()
+		beside.group.Wait()
+		if !isCode(err, engine.CodePayloadTooLarge) {
+			t.Errorf("%d refreshes: %v, want %s", len(huge), err, engine.CodePayloadTooLarge)
+		}
+		if beside.errs[0] != nil || s.Err() != nil {
+			t.Errorf("beside %d refreshes: %v, Err %v", len(huge), beside.errs[0], s.Err())
+		}
 	}
 }
 

@@ -102,13 +102,11 @@ func TestL1_L2_WhatALeaderGrants(t *testing.T) {
 		others int
 		want   int // new ones; 0: nothing is granted
 	}{
-		"no other node":                {Leased{Count: 60, Monotonic: newest + 1}, 0, 60},
-		"others have half":             {Leased{Count: 60, Monotonic: newest + 1}, 30, 15},
-		"others, and what was spent":   {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4}, 30, 13},
-		"others, and what is unspent":  {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4, Unspent: 6}, 30, 10},
-		"others have all":              {Leased{Count: 60, Monotonic: newest + 1}, 60, 0},
-		"the ask is the newest":        {Leased{Count: 60, Monotonic: newest}, 0, 0},
-		"more than is left of the day": {Leased{Count: DayLimitDefault, Monotonic: newest + 1}, 0, DayLimitDefault - 1},
+		"no other node":               {Leased{Count: 60, Monotonic: newest + 1}, 0, 60},
+		"others have half":            {Leased{Count: 60, Monotonic: newest + 1}, 30, 15},
+		"others, and what was spent":  {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4}, 30, 13},
+		"others, and what is unspent": {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4, Unspent: 6}, 30, 10},
+		"the ask is the newest":       {Leased{Count: 60, Monotonic: newest}, 0, 0},
 	} {
 		w := newClusterTestAccount(t)
 		w.account.Apply(&Leased{Account: 1, Day: w.account.today(w.now), Count: 1, Node: 3, Monotonic: newest}, w.now)

@@ -300,17 +300,6 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	must(t, d.login("a@b.do", d.client()))
 }
 
-// The 25th wrong try of a day is the last, also where a code still has tries.
-func TestK2_TwentyFiveWrongTriesOfADay(t *testing.T) {
-	d := newLoginFixture(t)
-	code := d.mustRequest("a@b.do")
-	for range wrongTriesDayMax {
-		d.registry.Apply(&CodeFailed{Email: idOf("a@b.do"), At: d.now.Wall, Browser: Digest{1}}) // another browser's code
-	}
-	_, err := d.try("a@b.do", code)
-	d.refused(err, engine.CodeInvalidCode, 0)
-}
-
 // Frequent clients have 400 of the 1,000 wrong tries of an hour, others 800. A right code of another client then has to
 // wait, and the answer says for how long.
 func TestS1_WrongTriesOfAll(t *testing.T) {

@@ -17,8 +17,11 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// collector is an actor that keeps delivered records and releases remote events.
-type collector struct{ delivered []*Delivered }
+// collector is an actor that keeps delivered records and results, and releases remote events.
+type collector struct {
+	delivered []*Delivered
+	results   []*engine.Error
+}
 
 func (c *collector) Receive(l mailbox.Message) {
 	switch m := l.(type) {
@@ -26,22 +29,25 @@ func (c *collector) Receive(l mailbox.Message) {
 		m.Window.Release()
 	case *Delivered:
 		c.delivered = append(c.delivered, m)
+	case *WriteResult:
+		c.results = append(c.results, m.Err)
 	}
 }
 func (*collector) FailsNode(mailbox.Message) bool { return true }
 func (*collector) RejectAll(*engine.Error)        {}
 
-// fakeJournal has a majority, keeps the last offer and delivers a number of records.
+// fakeJournal has a majority unless it is cut off, keeps the last offer and delivers a number of records.
 type fakeJournal struct {
 	SharedJournal
 	offered []byte
 	record  []byte
 	records int
+	cut     bool
 }
 
-func (*fakeJournal) Node() engine.NodeID          { return 1 }
-func (*fakeJournal) Leadership() (uint64, uint64) { return 1, 0 }
-func (*fakeJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: true} }
+func (*fakeJournal) Node() engine.NodeID            { return 1 }
+func (*fakeJournal) Leadership() (uint64, uint64)   { return 1, 0 }
+func (j *fakeJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: !j.cut} }
 
 func (j *fakeJournal) Append(expected uint64, records [][]byte) (uint64, error) {
 	j.offered = records[0]
@@ -56,6 +62,22 @@ func (j *fakeJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) 
 	return nil
 }
 
+// newReplication returns a log. The test calls its Actor, and self gets the messages that are sent to the Actor.
+func newReplication(t interface{ Fatal(...any) }, journal *fakeJournal, self *collector) (*Log, *mailbox.System) {
+	fail := func(err error) { t.Fatal(err) }
+	system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
+	log, err := New(Config{
+		Journal: journal, Random: bytes.NewReader(make([]byte, 8)), Clock: func() time.Time { return time.Time{} }, Fail: fail,
+		Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 1 << 30, SnapshotBytes: 1 << 60,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.newActor(Position{})
+	log.Ref = spawn(t, system, "log", self)
+	return log, system
+}
+
 func spawn(t interface{ Fatal(...any) }, system *mailbox.System, name string, actor mailbox.Actor) *mailbox.Ref {
 	r, err := system.Spawn(name, &mailbox.Kind{}, actor)
 	if err != nil {
@@ -68,19 +90,9 @@ func spawn(t interface{ Fatal(...any) }, system *mailbox.System, name string, ac
 // offered.
 func TestReplication_BundlesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		fail := func(err error) { t.Fatal(err) }
-		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
-		defer system.Close()
 		journal := &fakeJournal{}
-		log, err := New(Config{
-			Journal: journal, Random: bytes.NewReader(make([]byte, 8)), Clock: func() time.Time { return time.Time{} }, Fail: fail,
-			Logger: slog.New(slog.DiscardHandler), SnapshotRecords: 1 << 30, SnapshotBytes: 1 << 60,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.newActor(Position{})
-		log.Ref = spawn(t, system, "ignored", &collector{})
+		log, system := newReplication(t, journal, &collector{})
+		defer system.Close()
 		defer log.Ref.Stop()
 		const owners = 3
 		most := BatchBytesMax(true) - RecordOverhead
@@ -107,6 +119,36 @@ func TestReplication_BundlesFit(t *testing.T) {
 	})
 }
 
+// TestReplication_AnothersBundleFirst: the outcome of a proposal is unknown when another node's bundle is delivered
+// before it. If it is delivered later, its owners must not apply it: they decided without that bundle.
+func TestReplication_AnothersBundleFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := &collector{}
+		log, system := newReplication(t, &fakeJournal{}, &collector{})
+		r := spawn(t, system, "owner", owner)
+		log.actor.Receive(&Write{From: r, Term: 1, Records: [][]byte{{1}}})
+		log.writer.Wait()
+		log.actor.Receive(&gathered{})
+		log.writer.Wait()
+		for sequence := range uint64(2) {
+			log.actor.Receive(&Delivered{Sequence: sequence + 1, own: sequence == 1, Window: log.window.add(t.Context(), sequence+1)})
+		}
+		if synctest.Wait(); len(owner.results) != 1 || owner.results[0] != ErrOutcomeUnknown {
+			t.Errorf("results %v, want %v", owner.results, ErrOutcomeUnknown)
+		}
+		r.Stop()
+		log.Ref.Stop()
+		system.Close()
+	})
+}
+
+// TestA11_TimeoutWithoutMajority: a change that timed out without a majority may still be made.
+func TestA11_TimeoutWithoutMajority(t *testing.T) {
+	if err := (Majority{&fakeJournal{cut: true}}).ChangeError(mailbox.ErrExpired); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Error(err)
+	}
+}
+
 // TestFollower_OwnBundle: only the newest proposal of this process is its own. An earlier one, whose callers got no
 // answer, must not answer those of the newest.
 func TestFollower_OwnBundle(t *testing.T) {
@@ -126,22 +168,12 @@ func TestFollower_OwnBundle(t *testing.T) {
 // freed, and stop does not wait for owners.
 func TestFollower_WaitsForOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fail := func(err error) { t.Error(err) }
-		system := mailbox.NewSystem(mailbox.Config{Limit: 16, Workers: 1, Fail: fail, Failed: ReadOnly})
 		remote, err := record.Encode(&record.Bundle{Node: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		owner := &collector{}
-		log, err := New(Config{
-			Journal: &fakeJournal{record: remote, records: 2 * ReplicationWindow}, Random: bytes.NewReader(make([]byte, 8)),
-			Clock: func() time.Time { return time.Time{} }, Fail: fail,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.newActor(Position{})
-		log.Ref = spawn(t, system, "owner", owner)
+		log, system := newReplication(t, &fakeJournal{record: remote, records: 2 * ReplicationWindow}, owner)
 		f := &follower{log: log, shards: 1, decoder: new(record.Decoder)}
 		log.watching.Go(f.follow)
 		synctest.Wait()
