@@ -180,7 +180,8 @@ func TestS15_StaleRates(t *testing.T) {
 	offset.Store(int64(engine.LifetimeDefault))
 	wantState(t, s, "rates", "stale")
 	observe(t, s, saying("a", clock(), "USD", "57", "60", "popular"))
-	wantState(t, s, "rates", "stale") // the euro still is
+	observe(t, s, saying("a", clock(), "EUR", "63", "66", "bancamerica"))
+	wantState(t, s, "rates", "stale") // the euro still is: the rate of an inactive institution is not served
 	observe(t, s, saying("a", clock(), "EUR", "63", "66", "popular"))
 	wantState(t, s, "rates", engine.ConditionOK)
 }

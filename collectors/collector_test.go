@@ -482,7 +482,8 @@ func TestRunNow(t *testing.T) {
 		n := w.run(w.config(good, off))
 		w.sites["good"] = servePages(0, "popular USD -58 59\n#seen", "no rates")
 		report, err := n.RunNow(t.Context(), "good")
-		if err != nil || outcomes(&report) != "USD negative" || report.Failure == nil || report.Failure.Page != "eur" || len(report.Notes) != 1 {
+		if err != nil || outcomes(&report) != "USD negative" || report.Failure == nil || report.Failure.Page != "eur" || len(report.Notes) != 1 ||
+			n.health("good").ConsecutiveFailures != 0 { // the slot did not fail
 			t.Errorf("%+v, %v", report, err)
 		}
 		w.sites["good"] = servePages(0, oneQuote, "popular EUR 70 .")

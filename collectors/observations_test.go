@@ -509,6 +509,8 @@ func TestExport_Lines(t *testing.T) {
 		Quarantine: []engine.Quarantined{
 			{ID: 1, SourceID: "bdi-site", ObservedAt: at(-73), Reason: engine.Jump,
 				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "57"}},
+			{ID: 3, SourceID: "bdi-site", ObservedAt: at(-76), Reason: engine.OffMarket,
+				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "56"}},
 			{ID: 2, SourceID: "bdi-site", ObservedAt: at(-74), Reason: engine.Zero,
 				Observation: engine.Observation{InstitutionID: "bdi", Currency: "USD", Channel: engine.Branch, Buy: "0"}},
 		},
@@ -521,7 +523,7 @@ func TestExport_Lines(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	if want := []string{"-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"}; !slices.Equal(got, want) {
+	if want := []string{"-76 56", "-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

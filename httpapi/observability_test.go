@@ -452,7 +452,14 @@ func TestS15_MethodsAndQueries(t *testing.T) {
 
 // TestS15_Load: refusals for load show at once, and stay for long enough not to flap; so does the end of a node.
 func TestS15_Load(t *testing.T) {
-	f := newFixture(t, nil)
+	f := newFixtureWithLimits(t, nil)
+	f.accounts.fault = fault(engine.CodeOverloaded, "a full mail queue", 0)
+	if got := f.send(t, accountGood()["codes-post"]); got.status != 503 {
+		t.Fatalf("status %d", got.status)
+	}
+	if got, _ := f.readiness(t); !strings.Contains(string(got.body), `"name":"load","state":"ok"`) {
+		t.Errorf("a full mail queue is taken for load: %s", got.body)
+	}
 	f.service.fault = fault(engine.CodeOverloaded, "planted", 0)
 	if got := f.get(t, "/v1/rates"); got.status != 503 {
 		t.Fatalf("status %d", got.status)

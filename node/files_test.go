@@ -25,7 +25,7 @@ func TestSecret_Files(t *testing.T) {
 		{name: "plain", text: word, mode: 0o600, want: word},
 		{name: "line break", text: word + "\n", mode: 0o400, want: word},
 		{name: "foreign line break", text: word + "\r\n", mode: 0o600, want: word},
-		{name: "handed over by the service manager", text: word, mode: 0o440, credentials: true, want: word},
+		{name: "handed over by the service manager", text: word, mode: 0o444, credentials: true, want: word},
 		{name: "group may read, as a mounted secret", text: word, mode: 0o440, want: word},
 		{name: "world may read", text: word, mode: 0o604, why: "other users can read or change this secret (mode 0604); run: chmod 640"},
 		{name: "group may write", text: word, mode: 0o620, why: "mode 0620"},

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/tasard/tasard/engine"
 )
 
@@ -73,6 +77,50 @@ func TestMembers_Swap(t *testing.T) {
 	written = append(written, f.appendMany("without one of the first", 5)...)
 	if log := f.awaitSameRecords(0); !slices.Equal(log, written) {
 		t.Errorf("the log has %q, acknowledged were %q", log, written)
+	}
+}
+
+// TestMembers_LearnerFirst: a new member becomes a learner, and a voter when it lacks at most promoteLag entries.
+func TestMembers_LearnerFirst(t *testing.T) {
+	storage, conf := raft.NewMemoryStorage(), &pb.ConfState{Voters: []uint64{1}, Learners: []uint64{2}}
+	snapshot := &pb.SnapshotMetadata{Index: proto.Uint64(100), Term: proto.Uint64(1), ConfState: conf}
+	if err := storage.ApplySnapshot(&pb.Snapshot{Metadata: snapshot}); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := raft.NewRawNode(&raft.Config{ID: 1, ElectionTick: 20, HeartbeatTick: 4, MaxSizePerMsg: 1 << 20, MaxInflightMsgs: 64, Storage: storage})
+	if err == nil {
+		err = raw.Campaign()
+	}
+	for err == nil && raw.HasReady() {
+		ready := raw.Ready()
+		err = storage.Append(ready.Entries)
+		raw.Advance(ready)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{c: &Cluster{config: Config{Members: []Member{{Node: 1}, {Node: 2}, {Node: 3}}}}, raw: raw}
+	r.state.Store(&replicated{Nodes: map[uint64]nodeName{1: {"node-1"}, 2: {"node-2"}}})
+	r.conf.Store(conf)
+	status := raw.Status()
+	commit := status.HardState.GetCommit()
+	for _, c := range []struct {
+		id, match uint64
+		want      *pb.ConfChange
+	}{
+		{3, 0, change(pb.ConfChangeAddLearnerNode, 3, "node-3")},
+		{2, 0, nil},
+		{2, commit - promoteLag - 1, nil},
+		{2, commit - promoteLag, change(pb.ConfChangeAddNode, 2, "node-2")},
+	} {
+		answer := &pb.Message{Type: pb.MsgAppResp.Enum(), From: &c.id, To: proto.Uint64(1), Term: status.HardState.Term, Index: &c.match}
+		if err := raw.Step(answer); c.match > 0 && err != nil {
+			t.Fatal(err)
+		}
+		seen := heartbeat{ClusterNode: engine.ClusterNode{Name: NodeName(engine.NodeID(c.id))}, Raft: c.id, Members: r.c.config.memberAddresses()}
+		if got := r.nextChange([]heartbeat{seen}); !proto.Equal(got, c.want) {
+			t.Errorf("node %d with %d of %d entries: %v, want %v", c.id, c.match, commit, got, c.want)
+		}
 	}
 }
 

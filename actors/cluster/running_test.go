@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,16 +91,20 @@ func callLeader(t *testing.T, f *testCluster) {
 			t.Errorf("%.20q, %v", answer, err)
 		}
 	}
-	waiting := make(chan error)
-	go func() {
-		_, err := other.Journal().Ask(t.Context(), []byte("wait"))
-		waiting <- err
-	}()
-	eventually(t, "a call", func() bool { return len(leader.callsNow) == 1 })
-	link := other.transport.link(leader.config.name())
-	link.send(kindCall, []byte("short"))
-	if err := <-waiting; !errors.Is(err, actors.ErrOutcomeUnknown) {
-		t.Errorf("a call whose connection ended: %v", err)
+	link, waiting := other.transport.link(leader.config.name()), make(chan error)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for calls, end := range []func(){cancel, func() { link.send(kindCall, []byte("short")) }} {
+		go func() {
+			_, err := other.Journal().Ask(ctx, []byte("wait"))
+			waiting <- err
+		}()
+		eventually(t, "a call", func() bool { return len(leader.callsNow) == calls+1 })
+		end()
+		if err := <-waiting; !errors.Is(err, actors.ErrOutcomeUnknown) {
+			t.Errorf("call %d, whose time or connection ended: %v", calls, err)
+		}
+		ctx = t.Context()
 	}
 	close(hold)
 	eventually(t, "a new connection", link.up.Load)
@@ -110,7 +116,7 @@ func callLeader(t *testing.T, f *testCluster) {
 
 // limits appends the largest record, and rejects invalid ones.
 func limits(t *testing.T, f *testCluster) {
-	n := f.nodes[1]
+	n, leader := f.nodes[1], f.nodes[f.leader()].cluster.Journal()
 	at := n.mustAppend(t, strings.Repeat("x", recordBytesMax))
 	for _, tt := range []struct {
 		name     string
@@ -122,10 +128,15 @@ func limits(t *testing.T, f *testCluster) {
 		{"empty", at, [][]byte{{}}, wal.ErrLimit},
 		{"another term", 1 << 40, [][]byte{{1}}, actors.ErrNotLeader},
 	} {
-		if _, err := n.cluster.Journal().Append(tt.expected, tt.records); !errors.Is(err, tt.want) {
+		if _, err := leader.Append(tt.expected, tt.records); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
+	leader.cluster.replica.transferUntil.Store(math.MaxInt64)
+	if term, _ := leader.Leadership(); term != 0 {
+		t.Error("the leader decides while it hands over")
+	}
+	leader.cluster.replica.transferUntil.Store(0)
 	if _, err := n.cluster.Journal().Append(at, [][]byte{{1}, {2}}); err == nil {
 		t.Error("two records are taken for one")
 	}

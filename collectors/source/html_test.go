@@ -272,6 +272,13 @@ func TestTextRegex(t *testing.T) {
 				{"a workbook", "PK\x03\x04....", nil, WrongContent, "PK"},
 			},
 		},
+		"a match ends in the words with which another one begins": {
+			Text{Pattern: `Vendemos (?P<sell>[0-9.]+) Compramos (?P<buy>[0-9.]+) Vendemos`}, []parseCase{
+				{"another price", "Vendemos 60 Compramos 58 Vendemos 70 Compramos 68 Vendemos", []string{
+					"test USD unspecified [58] [60]", "test USD unspecified [68] [70]",
+				}, "", ""},
+			},
+		},
 		"labels in the text": {
 			Text{
 				At: "marquee", Pattern: `(?i)(?P<label>[a-zóú]+) COMPRA:? *(?P<buy>[0-9.,]+|-) *- *VENTA:? *(?P<sell>[0-9.,]+|-)`,
@@ -391,9 +398,9 @@ func TestContent_Charsets(t *testing.T) {
 			checkCase(t, oneField(), &Document{ContentType: c[1], Body: []byte(c[2])}, parseCase{want: []string{"test USD unspecified [58.90] []"}})
 		})
 	}
-	broken := strings.Replace(pageOf(goodTable), "58.90", "58\xff.90", 1)
+	broken := strings.Replace(pageOf(goodTable), "58.90", "58\xff\x96.90", 1)
 	checkCase(t, oneField(), &Document{ContentType: "text/html; charset=utf-8", Body: []byte(broken)}, parseCase{
-		fails: Value, detail: "58ÿ.90",
+		fails: Value, detail: "58ÿ–.90",
 	})
 }
 
