@@ -1,16 +1,29 @@
 package node
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/collectors/source"
+	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/node/acme"
+	"github.com/tasard/tasard/wal"
 )
 
 // TestSecret_Files wants one line of a file that only its owner and its group can read, and errors that never quote it.
@@ -150,6 +163,61 @@ func TestOwner_StickyDirectory(t *testing.T) {
 	must(t, os.Chmod(dir, 0o777))
 	if err := checkDir(dir); err == nil || !strings.Contains(err.Error(), "mode 0777") {
 		t.Errorf("mode 0777: %v", err)
+	}
+}
+
+// TestDirectoryError_FullDisk: a full disk is reported as it is, without the advice to choose another directory.
+func TestDirectoryError_FullDisk(t *testing.T) {
+	full := fmt.Errorf("append: %w", wal.ErrNoSpace)
+	if err := directoryError("data", full); err != full { //nolint:errorlint // it is returned as it is
+		t.Error(err)
+	}
+}
+
+// TestProblems_OneAfterAnother: when a problem turns into another one, the log has its end.
+func TestProblems_OneAfterAnother(t *testing.T) {
+	var lines bytes.Buffer
+	n, problems := &Node{config: Config{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}, map[string]engine.Condition{}
+	for _, state := range []string{"failing", "full"} {
+		n.logCondition(problems, engine.Condition{Name: "mail", State: state})
+	}
+	if want := `msg="problem ended" condition=mail state=failing`; !strings.Contains(lines.String(), want) {
+		t.Errorf("no %s in\n%s", want, lines.String())
+	}
+}
+
+// TestCertificate_Times: a certificate is reported before and after its time, and one that the node manages makes
+// the node unavailable from its end on.
+func TestCertificate_Times(t *testing.T) {
+	now, from := time.Time{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	to := from.AddDate(0, 3, 0)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"a.example"}, NotBefore: from, NotAfter: to}
+	signed, err := x509.CreateCertificate(rand.Reader, leaf, leaf, key.Public(), key)
+	must(t, err)
+	text := slices.Concat(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
+	dir := t.TempDir()
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ca"), 0o700), os.WriteFile(filepath.Join(dir, "ca", "a.example.pem"), text, 0o600)))
+	c := Config{Clock: func() time.Time { return now }}
+	manager, err := acme.Open(acme.Config{Name: "a.example", Dir: dir, Authority: "https://ca", Clock: c.Clock})
+	must(t, err)
+	n := &Node{config: c, certificate: &certificate{manager: manager}}
+	for _, c := range []struct {
+		at             time.Time
+		problem, state string
+	}{
+		{from.Add(-1), "is not valid before", engine.ConditionOK}, {from, "", engine.ConditionOK}, {to.Add(-1), "", engine.ConditionOK},
+		{to, "", "expired"}, {to.Add(1), "has expired on", "expired"},
+	} {
+		now = c.at
+		problem, got := CertificateProblem(leaf, now), n.certificateCondition()
+		if (problem == "") != (c.problem == "") || !strings.Contains(problem, c.problem) || got.State != c.state || got.Down != (c.state == "expired") {
+			t.Errorf("at %s: %q and %+v, want %q and %s", now, problem, got, c.problem, c.state)
+		}
 	}
 }
 
