@@ -101,22 +101,26 @@ func TestL1_L2_WhatALeaderGrants(t *testing.T) {
 		ask    Leased
 		others int
 		want   int // new ones; 0: nothing is granted
+		day    int // of the ask, from today on
 	}{
-		"no other node":               {Leased{Count: 60, Monotonic: newest + 1}, 0, 60},
-		"others have half":            {Leased{Count: 60, Monotonic: newest + 1}, 30, 15},
-		"others, and what was spent":  {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4}, 30, 13},
-		"others, and what is unspent": {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4, Unspent: 6}, 30, 10},
-		"the ask is the newest":       {Leased{Count: 60, Monotonic: newest}, 0, 0},
+		"no other node":               {Leased{Count: 60, Monotonic: newest + 1}, 0, 60, 0},
+		"others have half":            {Leased{Count: 60, Monotonic: newest + 1}, 30, 15, 0},
+		"others, and what was spent":  {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4}, 30, 13, 0},
+		"others, and what is unspent": {Leased{Count: 60, Monotonic: newest + 1, RecentAdmitted: 4, Unspent: 6}, 30, 10, 0},
+		"the ask is the newest":       {Leased{Count: 60, Monotonic: newest}, 0, 0, 0},
+		"its day is over":             {Leased{Count: 60, Monotonic: newest + 1}, 0, 60, -1},
+		"more than the day has left":  {Leased{Count: 2 * defaultPolicy.DefaultQuota.Day, Monotonic: newest + 1}, 0, defaultPolicy.DefaultQuota.Day - 1, 0},
 	} {
 		w := newClusterTestAccount(t)
 		w.account.Apply(&Leased{Account: 1, Day: w.account.today(w.now), Count: 1, Node: 3, Monotonic: newest}, w.now)
 		if c.others > 0 {
 			w.others(0, c.others)
 		}
-		c.ask.Account, c.ask.Node, c.ask.Day = 1, 3, w.account.today(w.now)
+		today := w.account.today(w.now)
+		c.ask.Account, c.ask.Node, c.ask.Day = 1, 3, today.AddDays(c.day)
 		grant, _ := w.account.Grant(&c.ask, w.now, defaultPolicy).(*Leased)
-		if (grant != nil) != (c.want > 0) || grant != nil && grant.Count != c.want {
-			t.Errorf("%s: %+v, want %d", name, grant, c.want)
+		if (grant != nil) != (c.want > 0) || grant != nil && (grant.Count != c.want || grant.Day != today) {
+			t.Errorf("%s: %+v, want %d of %s", name, grant, c.want, today)
 		}
 		back := &Returned{Account: 1, Node: 3, Day: c.ask.Day, Monotonic: c.ask.Monotonic}
 		if refused := w.account.Grant(back, w.now, defaultPolicy) == nil; refused != (c.ask.Monotonic <= newest) {
@@ -390,8 +394,9 @@ func TestL2_FromOneNodeToAClusterAndBack(t *testing.T) {
 	member.Apply(member.NextLease(testKey, now, defaultPolicy, 7), now)
 	other := Restore(member.State())
 	other.SetNode(2)
-	other.Resume(now)
-	if left := other.Usage(now, defaultPolicy).Minute.Remaining; left != 30-7 {
+	started := later(now, time.Hour) // the log does not show the age of leases
+	other.Resume(started)
+	if left := other.Usage(started, defaultPolicy).Minute.Remaining; left != 30-7 {
 		t.Errorf("%d remain of the minute on another node", left)
 	}
 	back := Restore(member.State())
