@@ -52,7 +52,8 @@ func (p *progress) retryAfter(now time.Time) time.Duration {
 func (s *System) recover() {
 	defer s.replay.Done()
 	err := s.join()
-	r := newReplayer(s) // after join, which sets the cluster's secret for login codes
+	// After join, which sets the cluster's secret for login codes.
+	r := newReplayer(s)
 	if err == nil {
 		err = r.run()
 	}
