@@ -37,7 +37,7 @@ type Config struct {
 	// but the write may still succeed.
 	WriteTimeout time.Duration
 	// MailboxMax is the maximum number of waiting requests of one actor. Further requests get CodeOverloaded. 0 =
-	// 4,096.
+	// 4,096, at most 1,048,576.
 	MailboxMax int
 	// PendingWritesMax is the maximum number of commands that wait for a write of the same currency or account. Further
 	// commands get CodeOverloaded. 0 = 64. A command contains up to 2,048 observations (rates of one source).
@@ -66,7 +66,7 @@ type Config struct {
 	// AnonymousClientsMax is the maximum number of clients without an API key (IP addresses) whose requests are
 	// counted. 0 = 65,536, with up to 600 bytes each. A new address replaces the address that has been idle longest.
 	AnonymousClientsMax int
-	// AccountShards is the number of actors (shards) among which the accounts are divided. 0 = 16. It may
+	// AccountShards is the number of actors (shards) among which the accounts are divided. 0 = 16, at most 256. It may
 	// differ at each start.
 	AccountShards int
 }
@@ -83,10 +83,12 @@ type LogConfig = wal.Options
 const (
 	writeTimeoutDefault    = 60 * time.Second
 	mailboxDefault         = 4096
+	mailboxMax             = 1 << 20
 	pendingWritesDefault   = 64
 	snapshotRecordsDefault = 50_000
 	snapshotBytesDefault   = 64 << 20
 	accountShardsDefault   = 16
+	accountShardsMax       = 256
 	leaseMax               = 100_000
 )
 
@@ -97,6 +99,12 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("check configuration: Clock is nil")
 	case c.Dir == "" && c.Journal == nil:
 		return c, errors.New("check configuration: neither Dir nor Journal is set")
+	case c.WriteTimeout < 0:
+		return c, errors.New("check configuration: WriteTimeout is negative")
+	case c.MailboxMax < 0 || c.MailboxMax > mailboxMax:
+		return c, fmt.Errorf("check configuration: MailboxMax is %d, want 0 to %d", c.MailboxMax, mailboxMax)
+	case c.PendingWritesMax < 0 || c.SnapshotRecords < 0 || c.SnapshotBytes < 0:
+		return c, errors.New("check configuration: a limit is negative")
 	}
 	if c.Catalogue == nil {
 		c.Catalogue = engine.DefaultCatalogue()
@@ -140,6 +148,10 @@ func (c Config) completeAccounts() (Config, error) {
 		return c, fmt.Errorf("check configuration: QuotaPolicy.LeaseSize is %d, want 1 to %d", c.QuotaPolicy.LeaseSize, leaseMax)
 	case c.KeyPrefix != account.KeyPrefixLive && c.KeyPrefix != account.KeyPrefixTest:
 		return c, fmt.Errorf("check configuration: KeyPrefix is %q, want %q or %q", c.KeyPrefix, account.KeyPrefixLive, account.KeyPrefixTest)
+	case c.AnonymousClientsMax < 1:
+		return c, errors.New("check configuration: AnonymousClientsMax is negative")
+	case c.AccountShards < 1 || c.AccountShards > accountShardsMax:
+		return c, fmt.Errorf("check configuration: AccountShards is %d, want 1 to %d", c.AccountShards, accountShardsMax)
 	}
 	return c, nil
 }

@@ -349,7 +349,9 @@ func unavailable(t *testing.T, what string, err error, retryAfter time.Duration)
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	clock := func() time.Time { return noon }
 	for name, c := range map[string]Config{
-		"no clock": {Dir: "x"}, "no place": {Clock: clock},
+		"no clock": {Dir: "x"}, "no place": {Clock: clock}, "negative": {Dir: "x", Clock: clock, MailboxMax: -1},
+		"negative wait": {Dir: "x", Clock: clock, WriteTimeout: -1}, "negative limit": {Dir: "x", Clock: clock, SnapshotRecords: -1},
+		"many shards": {Dir: "x", Clock: clock, AccountShards: 257}, "negative clients": {Dir: "x", Clock: clock, AnonymousClientsMax: -1},
 	} {
 		if _, err := Open(c); err == nil {
 			t.Errorf("%s: no error", name)

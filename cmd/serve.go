@@ -150,6 +150,12 @@ func (p *commands) runNode(ctx context.Context, n *node.Node, loop *serveLoop) e
 	if recovery.AmbiguousTail {
 		loop.log.Warn("the mark of the log is old: if power was lost, the last batch may be missing")
 	}
+	if recovery.Mark == wal.MarkHalf {
+		loop.log.Warn("one half of the mark of the log was damaged and is written again")
+	}
+	for _, name := range recovery.UnfinishedSnapshots {
+		loop.log.Info("an unfinished snapshot was removed", "file", name)
+	}
 	if !loop.collects {
 		loop.log.Info("nothing is collected (--no-collect)")
 	}

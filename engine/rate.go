@@ -52,7 +52,8 @@ func compareRanked(operation Operation, a, b *Rate) int {
 		cmp.Compare(a.Priority, b.Priority),
 		b.CollectedAt.Compare(a.CollectedAt),
 		cmp.Compare(a.InstitutionID, b.InstitutionID),
-		cmp.Compare(a.ID, b.ID), // by channel, because no channel begins with the name of another
+		cmp.Compare(a.Channel, b.Channel),
+		cmp.Compare(a.ID, b.ID),
 	)
 }
 

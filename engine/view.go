@@ -158,7 +158,7 @@ func (v *currencyView) ofInstitution(id string) []*Rate {
 	for end < len(v.rates) && v.rates[end].InstitutionID == id {
 		end++
 	}
-	return v.rates[start:end]
+	return v.rates[start:end:end] // an append of the caller copies
 }
 
 // MarketView combines the views (published rates and their ranking) of all currencies at one time. Its methods must not
