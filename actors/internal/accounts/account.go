@@ -375,10 +375,9 @@ func (a *AccountActor) apply(event account.Event, now account.ClockReading) {
 	a.indexKey(event)
 }
 
-// indexKey makes a new key known to Accounts.Admit. The key's fingerprint is not taken, because the node that generated
-// the key has reserved it.
+// indexKey makes a new key known to Accounts.Admit.
 func (a *AccountActor) indexKey(event account.Event) {
-	if created, ok := event.(*account.KeyCreated); ok && !a.shard.parent.keys.set(created.Key.Digest, a.ID, &a.Ref) {
+	if created, ok := event.(*account.KeyCreated); ok && !a.shard.parent.keys.add(created.Key.Digest, &a.Ref) {
 		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
 	}
 }

@@ -146,7 +146,7 @@ func (t *Accounts) addAccounts(shards []*ShardActor, all map[uint64]*account.Acc
 	for id, state := range all {
 		acct := shards[id%uint64(len(shards))].add(id, state)
 		known := true
-		state.EachKey(func(key account.Digest) { known = t.keys.set(key, id, &acct.Ref) && known })
+		state.EachKey(func(key account.Digest) { known = t.keys.add(key, &acct.Ref) && known })
 		if !known {
 			return fmt.Errorf("two accounts have a key with the same fingerprint, one of them is account %d", id)
 		}

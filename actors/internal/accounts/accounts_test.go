@@ -86,36 +86,15 @@ func newAccount(t testing.TB, id uint64) *account.Account {
 	return a
 }
 
-// A key has no actor until it is durable, and none after its release.
+// A key has one actor: two accounts never share a fingerprint.
 func TestActorsOfKeys(t *testing.T) {
 	x, actor, other := newKeyIndex(), &mailbox.Ref{}, &mailbox.Ref{}
-	if !x.set(keyOf(1), 1, nil) || x.lookup(keyOf(1)) != nil {
-		t.Error("a reserved key has an actor")
-	}
-	if x.set(keyOf(1), 2, other) || x.lookup(keyOf(1)) != nil {
-		t.Error("an actor under another account's key")
-	}
-	if !x.set(keyOf(1), 1, actor) || x.lookup(keyOf(1)) != actor {
-		t.Error("the actor is lost")
-	}
-	if !x.set(keyOf(2), 2, other) || x.lookup(keyOf(2)) != other {
-		t.Error("a key that was not reserved on this node has no actor")
-	}
-	if x.release(keyOf(1), 2); x.lookup(keyOf(1)) != actor {
-		t.Error("released by another account")
-	}
-	if x.release(keyOf(1), 1); x.lookup(keyOf(1)) != nil || !x.set(keyOf(1), 3, nil) {
-		t.Error("a released fingerprint can't be reserved again")
-	}
-}
-
-// Two accounts never share a fingerprint: the second has to draw another key.
-func TestFingerprintsHaveOneOwner(t *testing.T) {
-	x := newKeyIndex()
-	var zero account.Digest
-	for _, digest := range []account.Digest{keyOf(5), zero} {
-		if !x.set(digest, 5, nil) || x.set(digest, 6, nil) || !x.set(digest, 5, nil) {
+	for _, digest := range []account.Digest{keyOf(1), {}} {
+		if x.lookup(digest) != nil || !x.add(digest, actor) || x.add(digest, other) || !x.add(digest, actor) {
 			t.Error("a fingerprint has two owners, or none")
+		}
+		if x.lookup(digest) != actor {
+			t.Error("the actor is lost")
 		}
 	}
 }

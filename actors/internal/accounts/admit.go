@@ -1,10 +1,12 @@
 package accounts
 
 import (
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"net/netip"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -141,6 +143,38 @@ func (t *Accounts) session(token account.Digest) (uint64, error) {
 		return 0, err
 	}
 	return t.requestPools.sessions.Ask(t.Registrar, token, AskTimeout)
+}
+
+// keyIndex maps the fingerprint of an API key (first bytes of its digest) to the actor of its account. A result is only
+// a hint: the account must compare the whole digest, and check that the key is not revoked. All methods may be called
+// concurrently.
+type keyIndex struct {
+	mu     sync.RWMutex
+	actors map[uint64]*mailbox.Ref
+}
+
+func newKeyIndex() *keyIndex { return &keyIndex{actors: map[uint64]*mailbox.Ref{}} }
+
+func fingerprintOf(digest account.Digest) uint64 { return binary.LittleEndian.Uint64(digest[:]) }
+
+// lookup returns the actor of the account that may own the key, or nil.
+func (x *keyIndex) lookup(digest account.Digest) *mailbox.Ref {
+	x.mu.RLock()
+	actor := x.actors[fingerprintOf(digest)]
+	x.mu.RUnlock()
+	return actor
+}
+
+// add adds a durable key. It returns false if another account has a key with the same fingerprint.
+func (x *keyIndex) add(digest account.Digest, actor *mailbox.Ref) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	fingerprint := fingerprintOf(digest)
+	if owner := x.actors[fingerprint]; owner != nil && owner != actor {
+		return false
+	}
+	x.actors[fingerprint] = actor
+	return true
 }
 
 // AnonymousTables is the number of AnonymousActors. A hash assigns each IP address to one of them.

@@ -124,55 +124,39 @@ func (t *Accounts) CreateKey(token account.Digest, name string) (account.KeyReco
 	if err != nil {
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	key, secret, err := t.newKey(id)
+	key, secret, err := t.newKey()
 	if err != nil {
-		return account.KeyRecord{}, account.Secret{}, err
+		return account.KeyRecord{}, account.Secret{}, Internal(err)
 	}
 	key.Name = name
-	created := key
 	err = t.change(id, func(a *AccountActor, now account.ClockReading) (account.Event, error) {
-		created.CreatedAt = wallTime(now)
-		return a.Account.CreateKey(created)
+		if t.keys.lookup(key.Digest) != nil {
+			return nil, Internal(errors.New("the new key has the fingerprint of another key"))
+		}
+		key.CreatedAt = wallTime(now)
+		return a.Account.CreateKey(key)
 	})
 	if err != nil {
-		t.releaseKey(key.Digest, id, err)
 		return account.KeyRecord{}, account.Secret{}, err
 	}
-	return created, secret, nil
-}
-
-// releaseKey removes a key from the index of keys if err proves that the key was not created.
-func (t *Accounts) releaseKey(digest account.Digest, account uint64, err error) {
-	switch AsEngineError(err).Code {
-	case engine.CodeKeyLimitReached, engine.CodeAccountSuspended, engine.CodeNotFound, engine.CodeReadOnly, engine.CodeNoMajority:
-		t.keys.release(digest, account)
-	}
+	return key, secret, nil
 }
 
 const (
 	keyIDBytes    = 8
-	keyDrawsMax   = 4 // attempts to generate a key with a free fingerprint; the first nearly always succeeds
 	keyIDPrefix   = "key_"
 	operatorMax   = 100 // maximum length of an operator's name, in characters
 	suspensionMax = 500 // maximum length of the reason for a suspension, in characters
 )
 
-// newKey generates an API key and adds it to the index of keys. The key becomes valid when its event is durable.
-func (t *Accounts) newKey(accountID uint64) (account.KeyRecord, account.Secret, error) {
+// newKey generates an API key.
+func (t *Accounts) newKey() (account.KeyRecord, account.Secret, error) {
 	var id [keyIDBytes]byte
 	if _, err := io.ReadFull(t.config.Random, id[:]); err != nil {
-		return account.KeyRecord{}, account.Secret{}, Internal(err)
+		return account.KeyRecord{}, account.Secret{}, err
 	}
-	for range keyDrawsMax {
-		secret, err := account.NewKey(t.config.Random, t.config.KeyPrefix)
-		if err != nil {
-			return account.KeyRecord{}, account.Secret{}, Internal(err)
-		}
-		if digest := secret.Digest(); t.keys.set(digest, accountID, nil) {
-			return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: digest}, secret, nil
-		}
-	}
-	return account.KeyRecord{}, account.Secret{}, Internal(errors.New("the source of random bytes repeats itself"))
+	secret, err := account.NewKey(t.config.Random, t.config.KeyPrefix)
+	return account.KeyRecord{ID: keyIDPrefix + hex.EncodeToString(id[:]), Hint: secret.Hint(), Digest: secret.Digest()}, secret, err
 }
 
 // RevokeKey implements account.Service.
