@@ -48,7 +48,7 @@
 //	quota.go           admission of requests, and the quota windows
 //	lease.go           leases, also in a cluster
 //	grants.go          grants of days
-//	registry.go        logins; registry_state.go has its snapshots and what differs in a cluster
+//	registry.go        logins
 //	clients.go         limits by client address
 //	secret.go          e-mail addresses and secrets
 //

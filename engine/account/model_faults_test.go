@@ -70,7 +70,7 @@ func plantedGuessBugs() map[string]strategy {
 			for i := range guessesPerMinute {
 				a.guess((minute*guessesPerMinute + i) % guessedAccounts)
 			}
-			a.registry.wrongTries = HourCounter{}
+			a.registry.state.WrongTries = HourCounter{}
 		},
 	}
 }

@@ -438,29 +438,13 @@ func (c *HourCounter) add(now time.Duration) {
 	}
 }
 
-// oldest returns the first minute that total includes.
-func (c *HourCounter) oldest(now time.Duration) int64 {
-	return max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1)
-}
-
-func (c *HourCounter) total(now time.Duration) int {
-	sum := 0
-	for minute := c.oldest(now); minute <= c.Newest; minute++ {
-		sum += int(*c.slot(minute))
-	}
-	return sum
-}
-
 // wait returns the time until the total falls below limit, or zero if it is below limit now.
 func (c *HourCounter) wait(now time.Duration, limit int) time.Duration {
-	sum := c.total(now)
-	if sum < limit {
-		return 0
-	}
-	for minute := c.oldest(now); minute <= c.Newest; minute++ {
-		if sum -= int(*c.slot(minute)); sum < limit {
+	oldest, total := max(0, max(c.Newest, monotonicMinute(now))-counterMinutes+1), 0
+	for minute := c.Newest; minute >= oldest; minute-- {
+		if total += int(*c.slot(minute)); total >= limit { // until this minute has left
 			return time.Duration(minute+counterMinutes)*time.Minute - now
 		}
 	}
-	return time.Minute // limit is zero
+	return 0
 }

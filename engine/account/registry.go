@@ -1,6 +1,8 @@
 package account
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"fmt"
 	"maps"
@@ -40,22 +42,16 @@ const (
 // log. A code or session ends when either the wall clock or the monotonic time (ClockReading.Monotonic) reaches its
 // end.
 type Registry struct {
-	addresses    map[Digest]*AddressState // a row never changes: snapshots have it too (editAddress)
-	sessions     map[Digest]SessionState
-	sessionOrder []Digest      // digests of session tokens by the time of login, including closed sessions
-	wrongTries   HourCounter   // of all e-mail addresses
-	codes        HourCounter   // codes of addresses with an account
-	newcomers    HourCounter   // codes of other addresses
-	lastSweep    time.Duration // monotonic time of the newest sweepAddresses
-	newest       time.Duration // monotonic time of the newest event
-	lastID       uint64
+	state     RegistryState            // without Addresses and SharedCodes
+	addresses map[Digest]*AddressState // a row never changes: snapshots have it too (editAddress)
+	newest    time.Duration            // monotonic time of the newest event
 
 	// Not in the log:
-	key      [32]byte // secret key for the hashes of codes
-	shared   bool     // true in a cluster; all its nodes have the same key
-	clients  loginClients
-	attempts map[Digest]*loginAttempt // by the digest of the address
-	usedUp   CodesUsedUp
+	key     [32]byte // secret key for the hashes of codes
+	shared  bool     // true in a cluster; all its nodes have the same key
+	clients loginClients
+	codes   map[Digest]loginCodes // by the digest of the address
+	usedUp  CodesUsedUp
 }
 
 // CodesUsedUp describes the newest refusal of a code because the hour's codes were used up.
@@ -67,58 +63,40 @@ type CodesUsedUp struct {
 // CodesUsedUp returns the newest refusal of a code because the hour's codes were used up.
 func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
-// loginAttempt is the data of an e-mail address beside its AddressState.
-type loginAttempt struct {
-	codes    []CodeState // at most one for each Requester.Browser
-	sessions []Digest    // by the time of login
-}
+// loginCodes are the codes of an e-mail address, oldest first, at most one for each Requester.Browser.
+type loginCodes []CodeState
 
-func (a *loginAttempt) idle() bool { return len(a.sessions) == 0 && len(a.codes) == 0 }
-
-// codeOf returns the code requested by a browser, or nil.
-func (a *loginAttempt) codeOf(browser Digest) *CodeState {
-	if i := slices.IndexFunc(a.codes, func(c CodeState) bool { return c.Browser == browser }); i >= 0 {
-		return &a.codes[i]
+// of returns the code requested by a browser, or nil.
+func (l loginCodes) of(browser Digest) *CodeState {
+	if i := slices.IndexFunc(l, func(c CodeState) bool { return c.Browser == browser }); i >= 0 {
+		return &l[i]
 	}
 	return nil
 }
 
-// countTry counts a wrong try of a code. It drops the code after CodeTriesMax tries.
-func (a *loginAttempt) countTry(browser Digest) {
-	if c := a.codeOf(browser); c != nil {
-		if c.Tries++; c.Tries >= CodeTriesMax {
-			a.dropCode(browser)
-		}
-	}
+// without removes the code requested by a browser.
+func (l loginCodes) without(browser Digest) loginCodes {
+	return slices.DeleteFunc(l, func(c CodeState) bool { return c.Browser == browser })
 }
 
-func (a *loginAttempt) dropCode(browser Digest) {
-	a.codes = slices.DeleteFunc(a.codes, func(c CodeState) bool { return c.Browser == browser })
-}
-
-// setCode replaces the browser's previous code.
-func (a *loginAttempt) setCode(c CodeState) {
-	a.dropCode(c.Browser)
-	a.codes = append(a.codes, c)
-}
-
-// makeRoom drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
+// limited drops codes, oldest first, until the wrong tries that the remaining codes allow, plus the wrong tries of the
 // day, are within the limit. So every remaining code can be tried. It never drops the newest code or the known
 // browser's.
-func (a *loginAttempt) makeRoom(known Digest, wrongTries int, at time.Time) {
-	for i := 0; i < len(a.codes)-1 && wrongTries+a.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
-		if (known != Digest{}) && a.codes[i].Browser == known {
+func (l loginCodes) limited(known Digest, wrongTries int, at time.Time) loginCodes {
+	for i := 0; i < len(l)-1 && wrongTries+l.openTries(at) > wrongTriesDayMax*defaultShare/wholeShare; {
+		if (known != Digest{}) && l[i].Browser == known {
 			i++
 			continue
 		}
-		a.codes = slices.Delete(a.codes, i, i+1)
+		l = slices.Delete(l, i, i+1)
 	}
+	return l
 }
 
 // openTries returns the number of wrong tries that the codes still allow.
-func (a *loginAttempt) openTries(at time.Time) int {
+func (l loginCodes) openTries(at time.Time) int {
 	tries := 0
-	for _, c := range a.codes {
+	for _, c := range l {
 		if at.Before(c.Expires) {
 			tries += max(0, CodeTriesMax-c.Tries)
 		}
@@ -183,27 +161,19 @@ func (*LoginUnlocked) registryEvent() {}
 
 // NewRegistry returns an empty registry. key must be random; in a cluster all nodes must have the same key.
 func NewRegistry(key [32]byte) *Registry {
-	return &Registry{
-		key: key, addresses: map[Digest]*AddressState{}, sessions: map[Digest]SessionState{}, clients: loginClients{}, attempts: map[Digest]*loginAttempt{},
+	return &Registry{key: key, addresses: map[Digest]*AddressState{}, clients: loginClients{}, codes: map[Digest]loginCodes{}}
+}
+
+// setCodes replaces the codes of an address.
+func (r *Registry) setCodes(address Digest, codes loginCodes) {
+	if r.codes[address] = codes; len(codes) == 0 {
+		delete(r.codes, address)
 	}
 }
 
-func (r *Registry) attempt(email EmailID) *loginAttempt {
-	a := r.attempts[email.digest]
-	if a == nil {
-		a = &loginAttempt{}
-		r.attempts[email.digest] = a
-	}
-	return a
-}
-
-// attemptCopy returns a copy of the loginAttempt of an address, or the zero value. Unlike the method attempt, it does
-// not create one.
-func (r *Registry) attemptCopy(email EmailID) loginAttempt {
-	if a := r.attempts[email.digest]; a != nil {
-		return *a
-	}
-	return loginAttempt{}
+// dropCode drops the code of an address that a browser has requested.
+func (r *Registry) dropCode(email EmailID, browser Digest) {
+	r.setCodes(email.digest, r.codes[email.digest].without(browser))
 }
 
 // RequestCode returns the event of a request for a login code. The caller mails the code when the event is durable,
@@ -213,7 +183,7 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.codes }, clientCodesHourMax, now); err != nil {
 		return nil, err
 	}
-	row, a := r.addressRow(email), r.attemptCopy(email)
+	row := r.addressRow(email)
 	if wait := row.NextCodeAt - now.Monotonic; wait > 0 {
 		return nil, &engine.Error{Code: engine.CodeRequestedTooSoon, Message: "a code was sent less than a minute ago", RetryAfter: wait}
 	}
@@ -227,7 +197,7 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	} else if row.Mails.on(today) >= mailsDayMax {
 		return nil, errNoMoreMails("enough codes were sent to this address today; a browser that has logged in before still gets one", now)
 	}
-	if row.WrongTries.on(today)+a.protectedTries(row, from, now)+CodeTriesMax > wrongTriesDayMax*share/wholeShare {
+	if row.WrongTries.on(today)+r.codes[email.digest].protectedTries(row, from, now)+CodeTriesMax > wrongTriesDayMax*share/wholeShare {
 		return nil, errNoMoreMails("too many wrong codes were tried for this address today", now)
 	}
 	if row.Account == 0 && r.clients.uses(from.Address, now) <= 1 {
@@ -242,9 +212,9 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 // checkCodesOfAll returns an error if the requester's share of the hour's codes is used up. Addresses without an
 // account have their own budget, so that requests for made-up addresses do not keep owners out.
 func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading) error {
-	issued, limit, newcomer := &r.codes, codesHourMax, row.Account == 0
+	issued, limit, newcomer := &r.state.Codes, codesHourMax, row.Account == 0
 	if newcomer {
-		issued, limit = &r.newcomers, newcomerCodesHourMax
+		issued, limit = &r.state.Newcomers, newcomerCodesHourMax
 	}
 	wait := issued.wait(now.Monotonic, limit*share/wholeShare)
 	if wait <= 0 {
@@ -280,12 +250,12 @@ func (r *Registry) share(row AddressState, from Requester, now ClockReading) int
 }
 
 // protectedTries returns the wrong tries that the known browser's code still allows, if another client requests a code.
-// A new code can replace all codes except that one (see makeRoom).
-func (a *loginAttempt) protectedTries(row AddressState, from Requester, now ClockReading) int {
+// A new code can replace all codes except that one (see limited).
+func (l loginCodes) protectedTries(row AddressState, from Requester, now ClockReading) int {
 	if row.Browser == (Digest{}) || from.knownFor(row) {
 		return 0
 	}
-	if c := a.codeOf(row.Browser); c != nil && c.valid(now) {
+	if c := l.of(row.Browser); c != nil && c.valid(now) {
 		return CodeTriesMax - c.Tries
 	}
 	return 0
@@ -300,12 +270,12 @@ func (r *Registry) ActivateCode(e *CodeIssued, code Secret, from Requester) {
 	}
 }
 
-// setCode makes a code valid, and drops older codes if necessary (makeRoom). now is the monotonic time of the decision,
+// setCode makes a code valid, and drops older codes if necessary (limited). now is the monotonic time of the decision,
 // or of the arrival from another node.
 func (r *Registry) setCode(e *CodeIssued, seal CodeSeal, now time.Duration) {
-	a, row := r.attempt(e.Email), r.addressRow(e.Email)
-	a.setCode(CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser})
-	a.makeRoom(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At)
+	row, codes := r.addressRow(e.Email), r.codes[e.Email.digest].without(e.Browser)
+	codes = append(codes, CodeState{Email: e.Email, Seal: seal, Expires: e.At.Add(CodeLifetime), Until: now + CodeLifetime, Browser: e.Browser})
+	r.setCodes(e.Email.digest, codes.limited(row.Browser, row.WrongTries.on(dayOf(e.At)), e.At))
 }
 
 // errInvalidCode is the same for every refused code, so that it does not reveal the reason.
@@ -321,18 +291,14 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 	if err := r.clients.charge(from.Address, func(c *loginClient) *HourCounter { return &c.tries }, clientTriesHourMax, now); err != nil {
 		return nil, err
 	}
-	row, a, pending := r.addressRow(email), r.attemptCopy(email), &CodeState{}
-	if own := a.codeOf(from.Browser); own != nil {
-		pending = own
-	} else if open := a.codeOf(Digest{}); open != nil {
-		pending = open
-	}
+	row, codes := r.addressRow(email), r.codes[email.digest]
+	pending := cmp.Or(codes.of(from.Browser), codes.of(Digest{}), &CodeState{})
 	seal := sealCode(r.key, email, code) // also for an unknown address, so that the time is the same
 	match := hmac.Equal(seal[:], pending.Seal[:])
 	if row.WrongTries.on(dayOf(now.Wall)) >= wrongTriesDayMax || !pending.valid(now) {
 		return nil, errInvalidCode()
 	}
-	if wait := r.wrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare); wait > 0 {
+	if wait := r.state.WrongTries.wait(now.Monotonic, wrongTriesHourMax*r.share(row, from, now)/wholeShare); wait > 0 {
 		return nil, errTooManyAttempts(wait)
 	}
 	if !match {
@@ -340,7 +306,7 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 	}
 	account := row.Account
 	if account == 0 {
-		account = r.lastID + 1
+		account = r.state.LastID + 1
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
@@ -358,11 +324,12 @@ func (r *Registry) CloseSession(token Digest, now ClockReading) (*SessionClosed,
 
 // Session returns the account of a session.
 func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
-	s, open := r.sessions[token]
-	if !open || !now.Wall.Before(s.Expires) || now.Monotonic >= s.Until {
-		return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}
+	for _, s := range r.state.Sessions {
+		if s.Token == token && now.Wall.Before(s.Expires) && now.Monotonic < s.Until {
+			return s.Account, nil
+		}
 	}
-	return s.Account, nil
+	return 0, &engine.Error{Code: engine.CodeInvalidSession, Message: "the session is unknown or has ended; ask for a code again"}
 }
 
 // Apply changes the registry by a durable event. Outside a replay the event must come from this process; for other
@@ -398,14 +365,16 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 		r.codeIssued(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *CodeFailed:
 		r.editAddress(e.Email, r.newest).WrongTries.add(dayOf(e.At))
-		r.wrongTries.add(r.newest)
-		if a := r.attempts[e.Email.digest]; a != nil {
-			a.countTry(e.Browser)
+		r.state.WrongTries.add(r.newest)
+		if c := r.codes[e.Email.digest].of(e.Browser); c != nil {
+			if c.Tries++; c.Tries >= CodeTriesMax {
+				r.dropCode(e.Email, e.Browser)
+			}
 		}
 	case *SessionOpened:
 		r.sessionOpened(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *SessionClosed:
-		r.removeSession(e.Token)
+		r.removeSessions(func(s SessionState) bool { return s.Token == e.Token })
 	case *LoginUnlocked:
 		r.unlock(e)
 	default:
@@ -433,9 +402,9 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	r.sweepAddresses(now)
 	row := r.editAddress(e.Email, now.Monotonic)
 	if row.Account == 0 {
-		r.newcomers.add(now.Monotonic)
+		r.state.Newcomers.add(now.Monotonic)
 	} else {
-		r.codes.add(now.Monotonic)
+		r.state.Codes.add(now.Monotonic)
 	}
 	row.NextCodeAt = now.Monotonic + CodeResendAfter
 	if !e.Mailed {
@@ -448,14 +417,14 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 	}
 	if e.Sealed != (CodeSeal{}) {
 		r.setCode(e, e.Sealed, now.Monotonic)
-	} else if a := r.attempts[e.Email.digest]; a != nil {
-		a.dropCode(e.Browser)
+	} else {
+		r.dropCode(e.Email, e.Browser)
 	}
 }
 
 // unlock clears an address's counters that block logins.
 func (r *Registry) unlock(e *LoginUnlocked) {
-	r.wrongTries, r.codes, r.newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
+	r.state.WrongTries, r.state.Codes, r.state.Newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
 	r.clients.forgetMails(e.Email)
 	if r.addresses[e.Email.digest] != nil {
 		row := r.editAddress(e.Email, r.newest)
@@ -469,66 +438,161 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	if (e.Browser != Digest{}) {
 		row.Browser = e.Browser
 	}
-	r.lastID = max(r.lastID, e.Account)
-	r.expireSessions(now)
-	a := r.attempt(e.Email)
-	a.dropCode(e.Browser)
-	if len(a.sessions) == sessionsPerEmailMax {
-		r.removeSession(a.sessions[0])
-	}
-	r.addSession(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Monotonic + SessionLifetime})
-}
-
-func (r *Registry) addSession(s SessionState) {
-	r.removeSession(s.Token) // a log may have the same token twice
-	r.sessions[s.Token] = s
-	r.sessionOrder = append(r.sessionOrder, s.Token)
-	a := r.attempt(s.Email)
-	a.sessions = append(a.sessions, s.Token)
-}
-
-// removeSession removes a session and returns its address's loginAttempt, or nil for an unknown session.
-func (r *Registry) removeSession(token Digest) *loginAttempt {
-	s, open := r.sessions[token]
-	if !open {
-		return nil
-	}
-	delete(r.sessions, token)
-	a := r.attempt(s.Email)
-	a.sessions = slices.DeleteFunc(a.sessions, func(other Digest) bool { return other == token })
-	return a
-}
-
-// expireSessions removes expired sessions. All have the same lifetime, so they end in the order of login.
-func (r *Registry) expireSessions(now ClockReading) {
-	ended := 0
-	for _, token := range r.sessionOrder {
-		s, open := r.sessions[token]
-		if open && !expired(s.Until, s.Expires, now) {
-			break
+	r.state.LastID = max(r.state.LastID, e.Account)
+	r.dropCode(e.Email, e.Browser)
+	r.removeSessions(func(s SessionState) bool {
+		return s.Token == e.Token || expired(s.Until, s.Expires, now) // a log may have the same token twice
+	})
+	for i, open := len(r.state.Sessions)-1, 1; i >= 0; i-- {
+		if r.state.Sessions[i].Email == e.Email {
+			if open++; open > sessionsPerEmailMax {
+				r.state.Sessions = slices.Delete(r.state.Sessions, i, i+1)
+			}
 		}
-		if a := r.removeSession(token); a != nil && a.idle() {
-			delete(r.attempts, s.Email.digest)
-		}
-		ended++
 	}
-	r.sessionOrder = r.sessionOrder[ended:]
+	r.state.Sessions = append(r.state.Sessions, SessionState{e.Token, e.Account, e.Email, e.Expires, now.Monotonic + SessionLifetime})
+}
+
+func (r *Registry) removeSessions(ended func(SessionState) bool) {
+	r.state.Sessions = slices.DeleteFunc(r.state.Sessions, ended)
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
 // removes the same addresses.
 func (r *Registry) sweepAddresses(now ClockReading) {
-	if now.Monotonic-r.lastSweep < sweepEvery {
+	if now.Monotonic-r.state.LastSweep < sweepEvery {
 		return
 	}
-	r.lastSweep = now.Monotonic
+	r.state.LastSweep = now.Monotonic
 	maps.DeleteFunc(r.addresses, func(_ Digest, row *AddressState) bool {
 		return row.Account == 0 && now.Monotonic-row.LastEventAt >= forgetAfter
 	})
-	for digest, a := range r.attempts {
-		a.codes = slices.DeleteFunc(a.codes, func(c CodeState) bool { return expired(c.Until, c.Expires, now) })
-		if a.idle() {
-			delete(r.attempts, digest)
+	for address, codes := range r.codes {
+		r.setCodes(address, slices.DeleteFunc(codes, func(c CodeState) bool { return expired(c.Until, c.Expires, now) }))
+	}
+}
+
+// RegistryState is the logged part of the registry in the form of a snapshot. Addresses are in no particular order; the
+// registry has the same rows and never changes them. Sessions are sorted by the time of login, codes by digest.
+type RegistryState struct {
+	Addresses   []*AddressState
+	Sessions    []SessionState
+	WrongTries  HourCounter
+	Codes       HourCounter   // codes of addresses with an account
+	Newcomers   HourCounter   // codes of other addresses
+	LastSweep   time.Duration // monotonic time of the newest removal of old addresses
+	LastID      uint64
+	SharedCodes []CodeState // in a cluster: the valid login codes
+}
+
+// AddressState is an e-mail address with its account and its counters. Monotonic time is ClockReading.Monotonic.
+type AddressState struct {
+	Email       EmailID
+	Account     uint64        // 0 before the first login
+	NextCodeAt  time.Duration // monotonic time before which no other code is sent
+	LastEventAt time.Duration // monotonic time of the newest event of the address
+	Mails       DayCounter    // mails requested by other clients than Browser
+	KnownMails  DayCounter    // mails requested by Browser
+	WrongTries  DayCounter
+	Browser     Digest // Requester.Browser of the newest login from a browser
+}
+
+// SessionState is an open session.
+type SessionState struct {
+	Token   Digest
+	Account uint64
+	Email   EmailID
+	Expires time.Time
+	Until   time.Duration // monotonic time at which the session ends
+}
+
+// Snapshot returns the current state of the registry. It copies no address, and takes milliseconds for 100,000 of them.
+func (r *Registry) Snapshot() RegistryState {
+	state := r.state
+	state.Addresses, state.SharedCodes = slices.Collect(maps.Values(r.addresses)), r.sharedCodes()
+	state.Sessions = append([]SessionState(nil), r.state.Sessions...)
+	return state
+}
+
+// RestoreRegistry returns the registry of a snapshot. The caller must not change the addresses afterwards.
+func RestoreRegistry(state RegistryState, key [32]byte) *Registry {
+	r := NewRegistry(key)
+	r.addresses, r.newest = make(map[Digest]*AddressState, len(state.Addresses)), state.LastSweep
+	for _, row := range state.Addresses {
+		r.addresses[row.Email.digest] = row
+		r.newest = max(r.newest, row.LastEventAt)
+	}
+	for _, c := range state.SharedCodes {
+		r.codes[c.Email.digest] = append(r.codes[c.Email.digest], c)
+	}
+	r.state = state
+	r.state.Addresses, r.state.SharedCodes, r.state.Sessions = nil, nil, append([]SessionState(nil), state.Sessions...)
+	return r
+}
+
+// CodeState is a login code of a cluster. All nodes can check it.
+type CodeState struct {
+	Email   EmailID
+	Seal    CodeSeal
+	Expires time.Time
+	Until   time.Duration // monotonic time (ClockReading.Monotonic) at which the code ends
+	Tries   int           // wrong tries
+	Browser Digest        // Requester.Browser
+}
+
+// ShareCodes prepares the registry for a cluster, where all nodes have the same key: it puts the hashes of codes in the
+// log. A code then works on any node, but only once, and its wrong tries are counted over all nodes. Call ShareCodes
+// before the first decision.
+func (r *Registry) ShareCodes() { r.shared = true }
+
+// Seal adds the hash of the code to an event of RequestCode, before the event is written. Without ShareCodes it does
+// nothing.
+func (r *Registry) Seal(e *CodeIssued, code Secret) {
+	if r.shared {
+		e.Sealed = sealCode(r.key, e.Email, code.Reveal())
+	}
+}
+
+// ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
+// replaces the event's monotonic time. A decision of this process that is not in the log yet was made without the
+// event, and must not get there.
+func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
+	r.applyAt(event, now.Monotonic)
+}
+
+// Resume completes a replay in a cluster, after the newest event of the log. Other nodes' monotonic times do not show
+// the age of a code or session. Therefore its lifetime in monotonic time starts again, but the wall clock ends it in
+// time.
+func (r *Registry) Resume(now ClockReading) {
+	r.newest = max(r.newest, now.Monotonic)
+	for i := range r.state.Sessions {
+		r.state.Sessions[i].Until = r.newest + SessionLifetime
+	}
+	for _, codes := range r.codes {
+		for i := range codes {
+			codes[i].Until = r.newest + CodeLifetime
 		}
 	}
+}
+
+// expired reports whether a code or session has reached both ends, by the monotonic clock and by the wall clock.
+// Monotonic times in the log come from different nodes, so one of the two does not show that it was long ago.
+func expired(until time.Duration, expires time.Time, now ClockReading) bool {
+	return now.Monotonic >= until && !now.Wall.Before(expires)
+}
+
+// sharedCodes returns the valid codes that are in the log, by address.
+func (r *Registry) sharedCodes() []CodeState {
+	var codes []CodeState
+	for _, all := range r.codes {
+		for _, c := range all {
+			if r.shared && r.newest < c.Until {
+				codes = append(codes, c)
+			}
+		}
+	}
+	slices.SortFunc(codes, func(a, b CodeState) int {
+		return cmp.Or(bytes.Compare(a.Email.digest[:], b.Email.digest[:]), bytes.Compare(a.Browser[:], b.Browser[:]))
+	})
+	return codes
 }

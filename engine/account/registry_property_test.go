@@ -311,19 +311,22 @@ func singleLoginBugs() map[string]loginBug {
 	seen := map[Digest]CodeState{}
 	return map[string]loginBug{
 		"a code works twice": {only: "a session without", sabotage: func(m *loginModel) {
-			for email, v := range m.nodes[0].registry.attempts {
-				if code, used := seen[email]; used && len(v.codes) == 0 {
-					v.codes = []CodeState{code}
+			codes := m.nodes[0].registry.codes
+			for email, code := range seen {
+				if len(codes[email]) == 0 {
+					codes[email] = loginCodes{code}
 				}
-				if code := v.codeOf(Digest{}); code != nil {
+			}
+			for email, all := range codes {
+				if code := all.of(Digest{}); code != nil {
 					seen[email] = *code
 				}
 			}
 		}},
 		"wrong tries don't count": {only: "a session after %d tries", sabotage: func(m *loginModel) {
-			for _, v := range m.nodes[0].registry.attempts {
-				for i := range v.codes {
-					v.codes[i].Tries = 0
+			for _, codes := range m.nodes[0].registry.codes {
+				for i := range codes {
+					codes[i].Tries = 0
 				}
 			}
 		}},
@@ -345,8 +348,8 @@ func clusterLoginBugs() map[string]loginBug {
 	return map[string]loginBug{
 		"wrong tries elsewhere don't count": {only: "a session after %d tries", learnt: func(r *Registry, event RegistryEvent) {
 			if e, failed := event.(*CodeFailed); failed {
-				if v := r.attempts[e.Email.digest]; v != nil && len(v.codes) > 0 {
-					v.codes[0].Tries--
+				if codes := r.codes[e.Email.digest]; len(codes) > 0 {
+					codes[0].Tries--
 				}
 			}
 		}},
