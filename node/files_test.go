@@ -203,9 +203,12 @@ func TestCertificate_Times(t *testing.T) {
 	dir := t.TempDir()
 	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ca"), 0o700), os.WriteFile(filepath.Join(dir, "ca", "a.example.pem"), text, 0o600)))
 	c := Config{Clock: func() time.Time { return now }}
-	manager, err := acme.Open(acme.Config{Name: "a.example", Dir: dir, Authority: "https://ca", Clock: c.Clock})
-	must(t, err)
+	manager := &acme.Manager{Name: "a.example", Dir: dir, Authority: "https://ca", Clock: c.Clock}
+	must(t, manager.Open())
 	n := &Node{config: c, certificate: &certificate{manager: manager}}
+	if pair, err := (&certificate{manager: &acme.Manager{}}).getCertificate(nil); pair != nil || err == nil {
+		t.Errorf("before the first certificate: %v, %v", pair, err)
+	}
 	for _, c := range []struct {
 		at             time.Time
 		problem, state string

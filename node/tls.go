@@ -96,11 +96,20 @@ func checkSecretMode(path string, info fs.FileInfo, credentials, kind string) er
 	return nil
 }
 
-func (c *certificate) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+// current returns the certificate in use, or nil.
+func (c *certificate) current() *tls.Certificate {
 	if c.managed() {
-		return c.manager.GetCertificate(hello)
+		return c.manager.Certificate()
 	}
-	return c.pair.Load(), nil
+	return c.pair.Load()
+}
+
+// getCertificate is the function of tls.Config.
+func (c *certificate) getCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if pair := c.current(); pair != nil {
+		return pair, nil
+	}
+	return nil, errors.New("the node has no certificate yet")
 }
 
 // managed reports whether the certificate comes from HTTP.ACME.
@@ -108,13 +117,10 @@ func (c *certificate) managed() bool { return c != nil && c.manager != nil }
 
 // expiry returns the expiry of the certificate in use, or the zero time if there is none.
 func (c *certificate) expiry() time.Time {
-	if c == nil {
+	if c == nil || c.current() == nil {
 		return time.Time{}
 	}
-	if pair, err := c.getCertificate(nil); err == nil {
-		return pair.Leaf.NotAfter
-	}
-	return time.Time{}
+	return c.current().Leaf.NotAfter
 }
 
 // scheme returns the beginning of the node's URL.
@@ -155,19 +161,16 @@ const (
 	redirectHeaderSize = 8 << 10
 )
 
-func (c *Config) acme() acme.Config {
-	a := &c.HTTP.ACME
-	return acme.Config{
-		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Client: a.Client, Clock: c.Clock, Logger: c.Logger,
-	}
-}
-
 // openACME opens the manager of the certificate of HTTP.ACME, which reads the stored certificate.
-func (n *Node) openACME() (err error) {
-	if n.config.HTTP.ACME.Name == "" {
+func (n *Node) openACME() error {
+	c, a := &n.config, &n.config.HTTP.ACME
+	if a.Name == "" {
 		return nil
 	}
-	if n.certificate.manager, err = acme.Open(n.config.acme()); err != nil {
+	n.certificate.manager = &acme.Manager{
+		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Client: a.Client, Clock: c.Clock, Logger: c.Logger,
+	}
+	if err := n.certificate.manager.Open(); err != nil {
 		return &Error{BadFile, "HTTP.ACME", err}
 	}
 	return nil
@@ -208,9 +211,9 @@ func (r *redirectServer) stop() {
 // certificateCondition returns the health condition "certificate".
 func (n *Node) certificateCondition() engine.Condition {
 	condition := engine.HealthyCondition("certificate")
-	failure, expiry := n.certificate.manager.Failure(), n.certificate.expiry()
-	if failure != nil {
-		condition.Since = failure.Since
+	failing, expiry := n.certificate.manager.Failing(), n.certificate.expiry()
+	if failing != nil {
+		condition.Since = *failing
 	}
 	switch {
 	case expiry.IsZero():
@@ -219,7 +222,7 @@ func (n *Node) certificateCondition() engine.Condition {
 	case !n.config.Clock().Before(expiry):
 		condition.State, condition.Down = "expired", true
 		condition.Detail = "The certificate for HTTPS has expired and could not be renewed. The log says why."
-	case failure != nil:
+	case failing != nil:
 		condition.State = "renewal_failing"
 		condition.Detail = "The certificate for HTTPS could not be renewed and will expire. The log says why."
 	}

@@ -60,7 +60,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/":
 		_, _ = fmt.Fprintf(w, `{"newNonce":"%[1]s/nonce","newAccount":"%[1]s/account","newOrder":"%[1]s/order"}`, a.URL)
 	case "/order":
-		a.inUse = append(a.inUse, a.manager.pair.Load())
+		a.inUse = append(a.inUse, a.manager.Certificate())
 		a.state = "pending"
 		w.WriteHeader(http.StatusCreated)
 		_, _ = fmt.Fprintf(w, order, "pending")
@@ -105,10 +105,10 @@ func issue(request []byte, lifetime time.Duration) []byte {
 
 // open opens a manager and serves plain HTTP for it.
 func (a *authority) open(t *testing.T, dir string) *Manager {
-	m, err := Open(Config{
+	m := &Manager{
 		Name: name, Dir: dir, Authority: a.URL, Client: a.Client(), Clock: time.Now, Logger: slog.New(slog.DiscardHandler), //nolint:forbidigo // certificates are checked by the real clock
-	})
-	if err != nil {
+	}
+	if err := m.Open(); err != nil {
 		t.Fatal(err)
 	}
 	plain := httptest.NewServer(m)
@@ -125,27 +125,29 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// run runs a manager until it has logged the results of a number of attempts.
-func run(t *testing.T, m *Manager, attempts int) {
+// run runs a manager until it has logged the results of a number of attempts. It returns the log.
+func run(t *testing.T, m *Manager, attempts int) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	m.config.Logger = slog.New(slog.NewTextHandler(logWriter(func() {
+	var log strings.Builder
+	m.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, logWriter(func() {
 		if attempts--; attempts == 0 {
 			cancel()
 		}
-	}), nil))
+	})), nil))
 	if m.Run(ctx); attempts > 0 {
-		t.Fatalf("after a minute %d attempts are missing; failure: %+v", attempts, m.Failure())
+		t.Fatalf("after a minute %d attempts are missing: %s", attempts, log.String())
 	}
+	return log.String()
 }
 
 // TestRun_ObtainsAndKeeps: a certificate is obtained once, stored for its owner only, and used by the next start.
 func TestRun_ObtainsAndKeeps(t *testing.T) {
 	a, dir := newAuthority(t, 90*24*time.Hour), t.TempDir()
 	m := a.open(t, dir)
-	if _, err := m.GetCertificate(nil); err != ErrNoCertificate { //nolint:errorlint // it is returned as it is
-		t.Errorf("before the first certificate: %v", err)
+	if m.Certificate() != nil {
+		t.Error("a certificate before the first one")
 	}
 	run(t, m, 1)
 	files, _ := filepath.Glob(filepath.Join(dir, "*", "*"))
@@ -155,11 +157,20 @@ func TestRun_ObtainsAndKeeps(t *testing.T) {
 		}
 	}
 	again := a.open(t, dir)
-	if again.pair.Load() == nil || !again.pair.Load().Leaf.Equal(m.pair.Load().Leaf) || again.untilRenewal() < 59*24*time.Hour || again.untilRenewal() > 60*24*time.Hour {
+	if again.Certificate() == nil || !again.Certificate().Leaf.Equal(m.Certificate().Leaf) || again.untilRenewal() < 59*24*time.Hour || again.untilRenewal() > 60*24*time.Hour {
 		t.Error("the next start has another certificate")
 	}
 	if len(files) != 2 || len(a.inUse) != 1 || m.challenge.Load() != nil {
 		t.Errorf("%d files, %d orders, challenge %v", len(files), len(a.inUse), m.challenge.Load())
+	}
+	for _, file := range files {
+		_ = os.Truncate(file, 0)
+	}
+	if again = a.open(t, dir); again.Certificate() == nil { // damaged files count as none
+		run(t, again, 1)
+	}
+	if len(a.inUse) != 2 || a.open(t, dir).Certificate() == nil {
+		t.Errorf("after damage: %d orders", len(a.inUse))
 	}
 }
 
@@ -168,8 +179,8 @@ func TestRun_Renews(t *testing.T) {
 	a := newAuthority(t, 3*time.Second)
 	m := a.open(t, t.TempDir())
 	run(t, m, 2)
-	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.pair.Load() == nil || m.pair.Load() == a.inUse[1] {
-		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.pair.Load())
+	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.Certificate() == nil || m.Certificate() == a.inUse[1] {
+		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.Certificate())
 	}
 }
 
@@ -178,9 +189,8 @@ func TestRun_SaysWhatFails(t *testing.T) {
 	a := newAuthority(t, time.Hour)
 	m := a.open(t, t.TempDir())
 	a.plain = "http://127.0.0.1:1"
-	run(t, m, 1)
-	if err := m.Failure().Err.Error(); !strings.Contains(err, "port 80 of "+name) || len(a.inUse) != 1 {
-		t.Errorf("%d orders, %s", len(a.inUse), err)
+	if log := run(t, m, 1); !strings.Contains(log, "port 80 of "+name) || len(a.inUse) != 1 || m.Failing() == nil {
+		t.Errorf("%d orders, %s", len(a.inUse), log)
 	}
 }
 
