@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -89,7 +88,6 @@ type ACME struct {
 	Authority        string       // URL of the authority's directory; "" means Let's Encrypt
 	Redirect         string       // address for the authority's checks and redirects to HTTPS; "" means ":80"
 	RedirectListener net.Listener // if not nil, it is used instead of Redirect; the node closes it
-	Client           *http.Client // for requests to the authority; nil means a client with the proxies of the environment
 }
 
 // Accounts configures the quotas of accounts and their API keys.

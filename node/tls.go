@@ -168,7 +168,7 @@ func (n *Node) openACME() error {
 		return nil
 	}
 	n.certificate.manager = &acme.Manager{
-		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Client: a.Client, Clock: c.Clock, Logger: c.Logger,
+		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Clock: c.Clock, Logger: c.Logger,
 	}
 	if err := n.certificate.manager.Open(); err != nil {
 		return &Error{BadFile, "HTTP.ACME", err}

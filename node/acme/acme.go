@@ -36,14 +36,14 @@ const (
 // Manager obtains and renews the certificate of one name. Name, Dir, Clock and Logger are required. Call Open before
 // the other methods, which are safe for concurrent use.
 type Manager struct {
-	Name      string       // DNS name of the certificate
-	Dir       string       // directory of the files
-	Authority string       // URL of the authority's directory; "" means Let's Encrypt
-	UserAgent string       // for requests to the authority
-	Client    *http.Client // for requests to the authority; nil means a client with the proxies of the environment
+	Name      string // DNS name of the certificate
+	Dir       string // directory of the files
+	Authority string // URL of the authority's directory; "" means Let's Encrypt
+	UserAgent string // for requests to the authority
 	Clock     func() time.Time
 	Logger    *slog.Logger
 
+	client    http.Client
 	files     autocert.DirCache // in the subdirectory of Dir for the authority
 	pair      atomic.Pointer[tls.Certificate]
 	failing   atomic.Pointer[time.Time] // time of the first of the newest consecutive failures; nil if there is none
@@ -55,9 +55,7 @@ type challenge struct{ path, response string }
 
 // Open reads the stored certificate. A damaged file counts as none.
 func (m *Manager) Open() error {
-	if m.Client == nil {
-		m.Client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forbidigo,forcetypeassert // a copy; documented
-	}
+	m.client.Transport = http.DefaultTransport.(*http.Transport).Clone() //nolint:forbidigo,forcetypeassert // a copy; documented
 	m.Authority = cmp.Or(m.Authority, acme.LetsEncryptURL)
 	address, err := url.Parse(m.Authority)
 	if err != nil {
@@ -129,7 +127,7 @@ func (m *Manager) untilRenewal() time.Duration {
 func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.Duration) {
 	obtainCtx, cancel := context.WithTimeout(ctx, obtainMax)
 	defer cancel()
-	defer m.Client.CloseIdleConnections() // their goroutines would outlive Run
+	defer m.client.CloseIdleConnections() // their goroutines would outlive Run
 	err := m.obtain(obtainCtx)
 	log := m.Logger.With("name", m.Name, "authority", m.Authority)
 	switch {
@@ -155,7 +153,7 @@ func (m *Manager) obtain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client := &acme.Client{Key: accountKey, HTTPClient: m.Client, DirectoryURL: m.Authority, UserAgent: m.UserAgent}
+	client := &acme.Client{Key: accountKey, HTTPClient: &m.client, DirectoryURL: m.Authority, UserAgent: m.UserAgent}
 	if _, err := client.Register(ctx, &acme.Account{}, acme.AcceptTOS); err != nil && !errors.Is(err, acme.ErrAccountAlreadyExists) {
 		return fmt.Errorf("register an account: %w", err)
 	}

@@ -106,7 +106,7 @@ func issue(request []byte, lifetime time.Duration) []byte {
 // open opens a manager and serves plain HTTP for it.
 func (a *authority) open(t *testing.T, dir string) *Manager {
 	m := &Manager{
-		Name: name, Dir: dir, Authority: a.URL, Client: a.Client(), Clock: time.Now, Logger: slog.New(slog.DiscardHandler), //nolint:forbidigo // certificates are checked by the real clock
+		Name: name, Dir: dir, Authority: a.URL, Clock: time.Now, Logger: slog.New(slog.DiscardHandler), //nolint:forbidigo // certificates are checked by the real clock
 	}
 	if err := m.Open(); err != nil {
 		t.Fatal(err)
