@@ -64,6 +64,8 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		"others have all but one":           {waiting: 100, fresh: 1, before: func(w *testAccount) { w.others(40, 19) }},
 		"others have all":                   {waiting: 100, before: func(w *testAccount) { w.others(40, 20) }},
 		"others have more":                  {waiting: 100, before: func(w *testAccount) { w.others(60, 10) }},
+		"others' of a minute ago count":     {waiting: 100, fresh: 15, before: func(w *testAccount) { w.others(30, 0); w.advance(MinuteSpan) }},
+		"and those of a slower clock":       {waiting: 100, fresh: 60, before: func(w *testAccount) { w.others(30, 0); w.advance(MinuteSpan + clockRateMargin) }},
 		"others, and what was spent here":   {waiting: 100, fresh: 13, before: func(w *testAccount) { w.take(5, 5); w.others(10, 20) }},
 		"others, and what is left here":     {waiting: 100, fresh: 10, unspent: 5, before: func(w *testAccount) { w.take(10, 5); w.others(10, 20) }},
 		"what is void is taken up first":    {waiting: 5, unspent: 5, before: func(w *testAccount) { w.take(10, 2); w.advance(2 * time.Minute) }},
@@ -365,6 +367,10 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	if _, needsLease := a.Admit(testKey, slept, defaultPolicy); !needsLease {
 		t.Error("a lease is spent after its time by the wall clock: the machine may have slept")
 	}
+	setBack := ClockReading{Wall: now.Wall, Monotonic: now.Monotonic + LeaseSpan}
+	if _, needsLease := a.Admit(testKey, setBack, defaultPolicy); !needsLease {
+		t.Error("a lease is spent after its time by the monotonic clock: the wall clock was set back")
+	}
 	if _, needsLease := a.Admit(testKey, later(now, LeaseSpan), defaultPolicy); !needsLease {
 		t.Fatal("a lease is spent after its time")
 	}
@@ -375,6 +381,51 @@ func TestL1_LeasesOfAClusterRunOut(t *testing.T) {
 	a.Apply(&Leased{Account: 1, Day: now.today(), Count: 1, Node: 2}, now)
 	if _, needsLease := a.Admit(testKey, now, defaultPolicy); !needsLease {
 		t.Error("a lease is spent on the next day, which does not count it")
+	}
+}
+
+// TestL1_RefundsStayInTheirDay: an ask from before midnight that is charged to the next day refunds nothing there.
+func TestL1_RefundsStayInTheirDay(t *testing.T) {
+	w := newClusterTestAccount(t)
+	w.now.Wall = engine.NextMidnight(noon).Add(-2 * time.Second)
+	w.take(5, 3)
+	for range 3 {
+		w.account.Refund(w.account.WithDay(w.now))
+	}
+	w.advance(time.Second)
+	ask := w.next(10)
+	w.advance(time.Second)
+	w.others(0, 1)
+	grant := w.account.Grant(ask, w.now, defaultPolicy).(*Leased)
+	w.account.Apply(grant, w.now)
+	admitted := 0
+	for range DayLimitDefault {
+		if result, needsLease := w.account.Admit(testKey, w.now, defaultPolicy); result.Admitted && !needsLease {
+			admitted++
+		}
+	}
+	if ask.Refunded != 3 || grant.Day != w.now.today() || admitted != grant.Count {
+		t.Errorf("%d admitted of a lease of %d, with %d refunds of the day before", admitted, grant.Count, ask.Refunded)
+	}
+}
+
+// TestL1_AbortOfAnEarlierAsk: an event that this process no longer waits for neither ends the newer ask nor gives
+// requests back again.
+func TestL1_AbortOfAnEarlierAsk(t *testing.T) {
+	w := newClusterTestAccount(t)
+	w.take(10, 2)
+	earlier := []Event{w.account.Return(w.now)}
+	w.account.Abort(earlier[0], false)
+	w.advance(time.Second)
+	earlier = append(earlier, w.next(20))
+	w.account.Abort(earlier[1], false)
+	w.advance(time.Second)
+	w.next(20)
+	for _, event := range earlier {
+		w.account.Abort(event, false)
+		if unspent := w.account.days.unspent(); unspent != 8 || !w.account.Asking() {
+			t.Errorf("after the abort of an earlier %T %d are unspent; asking: %t", event, unspent, w.account.Asking())
+		}
 	}
 }
 
@@ -479,6 +530,14 @@ func TestL1_GrantsOfADay(t *testing.T) {
 	}
 	if day := own.Newest(); day != today {
 		t.Errorf("the newest is of %s", day)
+	}
+	const ended = 2 * time.Hour
+	if spent := own.Earlier(ended).spentMax(7, &dayCounts{}, ended+MinuteSpan); spent != 0 {
+		t.Errorf("a minute after the process %d of its grant still count", spent)
+	}
+	both := earlier.Apply(granted(today, 1, time.Hour), true)
+	if first, second := both.OfShard(0, 2), both.OfShard(1, 2); len(first.Grants) != 1 || len(second.Grants) != 1 {
+		t.Errorf("the shards of a snapshot have %+v and %+v", first, second)
 	}
 }
 

@@ -300,6 +300,17 @@ func TestS1_WrongTriesOfAnAddress(t *testing.T) {
 	must(t, d.login("a@b.do", d.client()))
 }
 
+// The 25th wrong try of a day is the last, also where a code still has tries.
+func TestK2_TwentyFiveWrongTriesOfADay(t *testing.T) {
+	d := newLoginFixture(t)
+	code := d.mustRequest("a@b.do")
+	for range wrongTriesDayMax {
+		d.registry.Apply(&CodeFailed{Email: idOf("a@b.do"), At: d.now.Wall, Browser: Digest{1}}) // another browser's code
+	}
+	_, err := d.try("a@b.do", code)
+	d.refused(err, engine.CodeInvalidCode, 0)
+}
+
 // Frequent clients have 400 of the 1,000 wrong tries of an hour, others 800. A right code of another client then has to
 // wait, and the answer says for how long.
 func TestS1_WrongTriesOfAll(t *testing.T) {
@@ -533,8 +544,8 @@ func TestAddressesAreRemoved(t *testing.T) {
 	if len(kept) != 2 || !kept[idOf("known@b.do")] || !kept[idOf("later@b.do")] {
 		t.Errorf("%d addresses kept", len(state.Addresses))
 	}
-	if codes, sessions := len(d.registry.codes), len(state.Sessions); codes != 1 || sessions != 1 {
-		t.Errorf("the codes of %d addresses, %d sessions", codes, sessions)
+	if codes, sessions := len(d.registry.codes), len(state.Sessions); codes != 1 || sessions != 1 || state.LastSweep != d.now.Monotonic {
+		t.Errorf("the codes of %d addresses, %d sessions, swept at %s", codes, sessions, state.LastSweep)
 	}
 	if !reflect.DeepEqual(sorted(RestoreRegistry(state, [32]byte{}).Snapshot()), state) {
 		t.Error("a snapshot does not give itself")
@@ -579,6 +590,17 @@ func TestK2_S1_WrongTriesOfAnotherNode(t *testing.T) {
 		if _, err := after.try("ana@example.com", "12345678"); (err == nil) != opens {
 			t.Errorf("after %d wrong tries at the leader before: %v", tries, err)
 		}
+	}
+}
+
+// TestK2_K3_DayCounter: with the clock set back across midnight the later day counts on.
+func TestK2_K3_DayCounter(t *testing.T) {
+	var c DayCounter
+	for _, day := range []engine.Date{5, 4, 5} {
+		c.add(day)
+	}
+	if c.on(4) != 3 || c.on(5) != 3 || c.on(6) != 0 {
+		t.Errorf("%+v", c)
 	}
 }
 
