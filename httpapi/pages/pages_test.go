@@ -147,9 +147,7 @@ func TestPages_Assets(t *testing.T) {
 	writer := gzip.NewWriter(&script)
 	code := strings.Repeat("let a = 1;", 200)
 	_, err := writer.Write([]byte(code))
-	if err = errors.Join(err, writer.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, writer.Close()))
 	p, h := pages.New(newFakeService(t).config()), http.NewServeMux()
 	p.Frame().AddAssets(fstest.MapFS{"big.js.gz": {Data: script.Bytes()}}, "big.js.gz")
 	p.Register(h)
@@ -293,9 +291,7 @@ func TestShare_NextCollection(t *testing.T) {
 func nodes(t testing.TB, text string) []*html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all []*html.Node
 	for node := range root.Descendants() {
 		if node.Type == html.ElementNode {
@@ -455,9 +451,7 @@ func TestGolden_Pages(t *testing.T) {
 			got := fmt.Sprintf("%d\n%s\n\n%s", answer.Code, headerLines(answer.Header()), lines(hash.ReplaceAllString(answer.Body.String(), ".hash.")))
 			file := filepath.Join("testdata", "golden", name+".txt")
 			if *updateFlag {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte(got), 0o600))
 			}
 			if want, err := os.ReadFile(file); err != nil || got != string(want) {
 				t.Errorf("%s differs (%v); make golden rewrites it. It is\n%s", file, err, got)
@@ -504,6 +498,13 @@ func get(t testing.TB, h http.Handler, path string, headers ...string) *httptest
 	return w
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustContain(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
@@ -540,14 +541,10 @@ type fakeService struct {
 func newFakeService(t testing.TB) *fakeService {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", "catalogue.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	catalogue, err := new(engine.Catalogue).Extend(file, "catalogue.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &fakeService{catalogue: catalogue, states: map[string]*engine.SavedCurrency{}, now: pages.Noon()}
 	offer := func(currency, institution string, channel engine.Channel, kind engine.Kind, buy, sell, source string, checked time.Duration) *engine.SourceQuote {
 		book := w.book(currency)
