@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
@@ -184,7 +183,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		a.lease(m.Query.key, now, len(a.queued)+1)
 	}
 	if !a.leasing() {
-		m.Reject(a.noLease())
+		m.Reject(mailbox.ErrOverloaded) // other nodes of a cluster may have what is left
 		return
 	}
 	a.flushLease()
@@ -192,11 +191,6 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		a.queued = a.firstQueued[:0]
 	}
 	a.queued = append(a.queued, m)
-}
-
-// errNoLease means that Account.Admit asked for a lease and Account.NextLease gave none, which is a bug.
-var errNoLease = &engine.Error{
-	Code: engine.CodeInternalError, Message: "an internal error", Cause: errors.New("a request needs a lease, but the account's rules give none"),
 }
 
 // lease asks for the next quota lease if the account needs one. waiting is the length of the queue.
@@ -274,17 +268,8 @@ func (a *AccountActor) admitQueued() {
 		a.reply(m, result, now)
 	}
 	if len(a.queued) > 0 && !a.leasing() {
-		a.RejectQueued(a.noLease())
+		a.RejectQueued(mailbox.ErrOverloaded)
 	}
-}
-
-// noLease returns the error for a request that needs a lease if the rules give none. In a cluster other nodes may have
-// what is left.
-func (a *AccountActor) noLease() *engine.Error {
-	if a.shard.log.Shared != nil {
-		return mailbox.ErrOverloaded
-	}
-	return errNoLease
 }
 
 // RejectQueued rejects the queued requests.

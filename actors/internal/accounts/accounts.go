@@ -173,13 +173,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 // Stop stops the actors and waits for them. They reject unanswered requests.
 func (t *Accounts) Stop() {
 	for _, shard := range t.Shards {
-		m := mailbox.NewRequest[stopCommand, []*mailbox.Ref](stopCommand{})
-		shard.Send(m)
-		accounts, _ := m.Await()
 		shard.Stop()
-		for _, account := range accounts {
-			account.Wait()
-		}
 	}
 	t.calls.Wait()
 	t.Registrar.Stop()

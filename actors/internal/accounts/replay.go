@@ -22,10 +22,8 @@ type Replay struct {
 
 // NewReplay returns a replay with empty state. Call it after ShareCodes.
 func (t *Accounts) NewReplay() *Replay {
-	r := &Replay{
-		parent: t, Accounts: map[uint64]*account.Account{}, Registry: account.NewRegistry(t.LoginCodeKey), grants: &account.DayGrants{},
-	}
-	r.shareRegistry()
+	r := &Replay{parent: t, Accounts: map[uint64]*account.Account{}}
+	r.Restore(&record.Snapshot{})
 	return r
 }
 
@@ -41,15 +39,11 @@ func (r *Replay) AddAccount(state account.State) error {
 // Restore sets the rest of a snapshot's state. Call it after AddAccount.
 func (r *Replay) Restore(s *record.Snapshot) {
 	r.Registry = account.RestoreRegistry(s.Registry, r.parent.LoginCodeKey)
-	r.shareRegistry()
-	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
-	r.grants = &account.DayGrants{Grants: s.Grants, ClosedUntil: s.GrantsClosedUntil}
-}
-
-func (r *Replay) shareRegistry() {
 	if r.parent.SharedCodes {
 		r.Registry.ShareCodes()
 	}
+	r.KeyPolicy, r.monotonic = s.KeyPolicy, s.Monotonic
+	r.grants = &account.DayGrants{Grants: s.Grants, ClosedUntil: s.GrantsClosedUntil}
 }
 
 // Apply applies an event, in the order of the log.

@@ -91,15 +91,23 @@ func ask[Q any](t *Accounts, owner *mailbox.Ref, query Q) error {
 
 // Keys implements account.Service.
 func (t *Accounts) Keys(token account.Digest) ([]account.KeyRecord, error) {
-	account, err := t.session(token)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := t.account(account)
+	answer, err := t.sessionAccount(token)
 	return answer.record.Keys, err
 }
 
+// sessionAccount returns the account of an open session.
+func (t *Accounts) sessionAccount(token account.Digest) (accountReply, error) {
+	id, err := t.session(token)
+	if err != nil {
+		return accountReply{}, err
+	}
+	return t.account(id)
+}
+
 func (t *Accounts) account(id uint64) (accountReply, error) {
+	if err := t.config.Available(); err != nil {
+		return accountReply{}, err
+	}
 	m := mailbox.NewRequest[accountQuery, accountReply](accountQuery{id})
 	t.shardOf(id).Send(m)
 	return m.Wait(AskTimeout)
@@ -107,11 +115,7 @@ func (t *Accounts) account(id uint64) (accountReply, error) {
 
 // Usage implements account.Service.
 func (t *Accounts) Usage(token account.Digest) (account.QuotaResult, error) {
-	id, err := t.session(token)
-	if err != nil {
-		return account.QuotaResult{}, err
-	}
-	answer, err := t.account(id)
+	answer, err := t.sessionAccount(token)
 	return answer.usage, err
 }
 
@@ -241,9 +245,6 @@ func summaryOf(record *account.Record, windows *account.QuotaResult) account.Sum
 
 // ShowAccount implements account.Operator.
 func (t *Accounts) ShowAccount(id uint64) (account.Record, account.QuotaResult, error) {
-	if err := t.config.Available(); err != nil {
-		return account.Record{}, account.QuotaResult{}, err
-	}
 	answer, err := t.account(id)
 	return answer.record, answer.usage, err
 }

@@ -40,8 +40,7 @@ type ShardActor struct {
 	asks     []*eventWrite                    // events for the leader
 	asked    int                              // the first asks are in the call to the leader that is in progress
 	stopped  *engine.Error                    // not nil: why the node has stopped
-	draining *leaseReturns                    // not nil after drain
-	closed   bool                             // after drain or stopAccounts: messages to accounts are rejected
+	draining *leaseReturns                    // not nil after drain: messages to accounts are rejected
 }
 
 // Requests to a ShardActor.
@@ -50,9 +49,6 @@ type (
 	// durable.
 	drainRequest = mailbox.Request[drainCommand, struct{}]
 	drainCommand struct{}
-	// stopRequest stops the actors of all accounts. The reply lists these actors, which may still be stopping.
-	stopRequest = mailbox.Request[stopCommand, []*mailbox.Ref]
-	stopCommand struct{}
 	// ListRequest asks for the IDs of all accounts in a shard.
 	ListRequest = mailbox.Request[ListQuery, []uint64]
 	// ListQuery is the Query of ListRequest.
@@ -106,8 +102,6 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 		s.draining.awaited--
 		s.draining.failed = s.draining.failed || m.failed
 		s.endDrain()
-	case *stopRequest:
-		m.Reply(s.stopAccounts(), nil)
 	case *mailbox.NodeFailed:
 		s.RejectAll(m.Err)
 		for _, acct := range s.Accounts {
@@ -124,7 +118,7 @@ var errNoAccount = &engine.Error{Code: engine.CodeNotFound, Message: "there is n
 // route forwards a message to the actor of an account.
 func (s *ShardActor) route(id uint64, msg mailbox.Message) {
 	switch acct := s.Accounts[id]; {
-	case s.closed:
+	case s.draining != nil:
 		msg.Reject(mailbox.ErrStopped)
 	case acct == nil:
 		msg.Reject(errNoAccount)
@@ -250,8 +244,8 @@ func (s *ShardActor) writeDone(m *commitlog.WriteResult) {
 // remote forwards another node's events to the accounts' actors.
 func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	defer m.Window.Release()
-	if s.stopped != nil || s.Accounts == nil {
-		return // the node or the accounts of the shard have stopped
+	if s.stopped != nil {
+		return
 	}
 	byAccount := map[uint64][]account.Event{}
 	for _, event := range m.Events {
@@ -296,7 +290,7 @@ func (s *ShardActor) addToSnapshot(m *commitlog.SnapshotRequest) {
 }
 
 // RejectAll implements mailbox.Actor. It drops events that are not durable. The accounts' actors reject requests that
-// wait for leases.
+// wait for leases. When the shard stops, it first stops these actors.
 func (s *ShardActor) RejectAll(err *engine.Error) {
 	for _, w := range slices.Concat(slices.Collect(maps.Values(s.writes)), s.waiting, s.asks) {
 		if w != nil {
@@ -305,6 +299,14 @@ func (s *ShardActor) RejectAll(err *engine.Error) {
 	}
 	s.stopped, s.writes, s.waiting, s.asks = err, nil, nil, nil
 	s.endDrain()
+	if err == mailbox.ErrStopped {
+		for _, acct := range s.Accounts {
+			acct.Ref.BeginStop()
+		}
+		for _, acct := range s.Accounts {
+			acct.Ref.Wait()
+		}
+	}
 }
 
 // drainAtOnce bounds the memory of a stop: so many accounts of a shard return their leases at a time.
@@ -322,7 +324,7 @@ type leaseReturns struct {
 // drain makes every account return its quota lease. From then on the shard rejects messages to accounts.
 func (s *ShardActor) drain(m *drainRequest) {
 	s.grants.Store(s.grants.Load().End())
-	s.draining, s.closed = &leaseReturns{request: m, next: slices.Collect(maps.Values(s.Accounts))}, true
+	s.draining = &leaseReturns{request: m, next: slices.Collect(maps.Values(s.Accounts))}
 	s.endDrain()
 }
 
@@ -351,17 +353,6 @@ func (s *ShardActor) endDrain() {
 	}
 	d.request.Reply(struct{}{}, nil)
 	d.request = nil
-}
-
-// stopAccounts begins to stop the actors of all accounts, and returns them.
-func (s *ShardActor) stopAccounts() []*mailbox.Ref {
-	refs := make([]*mailbox.Ref, 0, len(s.Accounts))
-	for _, acct := range s.Accounts {
-		acct.Ref.BeginStop()
-		refs = append(refs, &acct.Ref)
-	}
-	s.closed, s.Accounts = true, nil
-	return refs
 }
 
 // Grant decides other nodes' asks for leases and returns (encoded account.Leased and account.Returned), on the leader.
