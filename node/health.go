@@ -10,14 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
-	"github.com/tasard/tasard/node/metrics"
 )
 
 // ownConditions returns the conditions of the parts outside the core.
@@ -232,41 +230,20 @@ func describeFailure(f *source.Failure) *admin.SourceFailure {
 	return &admin.SourceFailure{Kind: string(f.Kind), Page: f.Page, Detail: f.Detail}
 }
 
-// outcome is the result of the operator's last action of one kind.
-type outcome struct {
-	mu      sync.Mutex
-	current metrics.Outcome
-}
-
-func (o *outcome) record(ok bool, at time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.current.Known, o.current.OK = true, ok
-	if ok {
-		o.current.Success = at
-	}
-}
-
-func (o *outcome) last() metrics.Outcome {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.current
-}
-
 // lastBackupFile is an empty file in the data directory. Its modification time is the time of the last complete backup,
 // so that the time survives a restart.
 const lastBackupFile = "last-backup"
 
 func (n *Node) readLastBackup() {
 	if info, err := os.Stat(filepath.Join(n.config.Dir, lastBackupFile)); err == nil {
-		n.backups.record(true, info.ModTime())
+		n.backups.Record(true, info.ModTime())
 	}
 }
 
 // recordBackup records the end of a backup. err is its error.
 func (n *Node) recordBackup(err error) {
 	now := n.config.Clock()
-	n.backups.record(err == nil, now)
+	n.backups.Record(err == nil, now)
 	if err != nil {
 		return
 	}

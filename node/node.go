@@ -28,10 +28,11 @@ type Node struct {
 	cluster     *cluster.Cluster // nil if the node is not in a cluster
 	mailer      *codeMailer
 	collector   *liveCollector
-	certificate *certificate    // nil for plain HTTP
-	redirect    *redirectServer // nil without HTTP.ACME
-	backups     outcome         // of the last backup
-	reloads     outcome         // of the last Reload
+	certificate *certificate // nil for plain HTTP
+	redirect    *http.Server // for plain HTTP beside HTTPS; nil without HTTP.ACME
+	redirects   sync.WaitGroup
+	backups     metrics.Outcome
+	reloads     metrics.Outcome
 	metrics     http.Handler
 	server      *httpServer
 	listeners   listeners
@@ -40,10 +41,9 @@ type Node struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup // the goroutines of run, logConditions and collectWhileLeading
 
-	ready    chan struct{}
-	done     chan struct{}
-	doneOnce sync.Once // closes done
-	err      error     // valid when done is closed
+	ready chan struct{}
+	done  chan struct{}
+	err   error // valid when done is closed
 
 	closeOnce sync.Once
 	closeErr  error // result of Close
@@ -92,12 +92,10 @@ func (n *Node) run(ctx context.Context) {
 	}
 }
 
-// stopWith reports through Done and Err that the node has ended by itself. Only the first call has an effect.
+// stopWith reports through Done and Err that the node has ended by itself. Only run calls it, once.
 func (n *Node) stopWith(err error) {
-	n.doneOnce.Do(func() {
-		n.err = err
-		close(n.done)
-	})
+	n.err = err
+	close(n.done)
 }
 
 // StopCause returns the error that stopped a system, or nil if the system runs or was closed.
@@ -190,7 +188,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.waitDrainDelay()
 	n.collector.pause()
 	n.transferLeadership(ctx)
-	n.redirect.stop()
+	n.stopRedirect()
 	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.mailer.close(ctx)
 	return err
@@ -424,7 +422,7 @@ func (n *Node) metricsHandler() http.Handler {
 		Version: n.config.Version, System: n.system, Server: n.core.Server.Metrics(), Health: n.core.Server.Conditions, Sources: n.SourceHealth,
 		CertificateExpiry: n.certificate.expiry, DroppedLogLines: n.config.DroppedLogLines,
 		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
-		Backup:   n.backups.last, Reload: n.reloads.last,
+		Backup:   &n.backups, Reload: &n.reloads,
 	}
 	if n.mailer.smtp != nil {
 		config.Mail = n.mailer.smtp.Stats

@@ -181,31 +181,23 @@ func (n *Node) startRedirect(listener net.Listener) {
 	if listener == nil {
 		return
 	}
-	n.redirect = &redirectServer{done: make(chan struct{}), server: &http.Server{
+	n.redirect = &http.Server{
 		Handler: n.certificate.manager, ReadTimeout: redirectTimeout, WriteTimeout: redirectTimeout, MaxHeaderBytes: redirectHeaderSize,
 		ErrorLog: log.New(io.Discard, "", 0),
-	}}
-	n.redirect.server.SetKeepAlivesEnabled(false)
-	go func() {
-		defer close(n.redirect.done)
-		if err := n.redirect.server.Serve(netutil.LimitListener(listener, redirectConnsMax)); !errors.Is(err, http.ErrServerClosed) {
+	}
+	n.redirect.SetKeepAlivesEnabled(false)
+	n.redirects.Go(func() {
+		if err := n.redirect.Serve(netutil.LimitListener(listener, redirectConnsMax)); !errors.Is(err, http.ErrServerClosed) {
 			n.config.Logger.Error("plain HTTP is not answered any more: the certificate can't be renewed; start the node again", "cause", err.Error())
 		}
-	}()
+	})
 }
 
-// redirectServer is the server for plain HTTP; nil if there is none.
-type redirectServer struct {
-	server *http.Server
-	done   chan struct{} // closed when Serve has returned
-}
-
-func (r *redirectServer) stop() {
-	if r == nil {
-		return
+func (n *Node) stopRedirect() {
+	if n.redirect != nil {
+		_ = n.redirect.Close() // redirects in flight need no answer
+		n.redirects.Wait()
 	}
-	_ = r.server.Close() // redirects in flight need no answer
-	<-r.done
 }
 
 // certificateCondition returns the health condition "certificate".
@@ -233,7 +225,7 @@ func (n *Node) certificateCondition() engine.Condition {
 // are read at a start. After an error the node keeps the certificate that it has. changes describes the changes for the
 // log.
 func (n *Node) Reload() (changes []string, err error) {
-	defer func() { n.reloads.record(err == nil, n.config.Clock()) }()
+	defer func() { n.reloads.Record(err == nil, n.config.Clock()) }()
 	c := n.certificate
 	if c == nil || c.managed() {
 		return nil, nil

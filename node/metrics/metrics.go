@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,8 +38,7 @@ type Config struct {
 	// DroppedLogLines returns how many lines of the program's log were dropped.
 	DroppedLogLines func() uint64
 	DiskFree        func() (int64, error) // bytes that can still be written on the disk of the data directory
-	Backup          func() Outcome
-	Reload          func() Outcome
+	Backup, Reload  *Outcome
 }
 
 // System is the part of actors.System used for metrics.
@@ -120,11 +120,30 @@ func boolValue(b bool) int {
 	return 0
 }
 
-// Outcome is the result of the last backup or reload.
+// Outcome is the result of the operator's last action of one kind. It is safe for concurrent use.
 type Outcome struct {
-	Known   bool      // there was an action
-	OK      bool      // the last one succeeded
-	Success time.Time // time of the last success; zero if none
+	mu        sync.Mutex
+	known, ok bool
+	success   time.Time // of the last success
+}
+
+// Record records the end of an action.
+func (o *Outcome) Record(ok bool, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known, o.ok = true, ok; ok {
+		o.success = at
+	}
+}
+
+// emit emits the metrics of the action name, or nothing before the first one.
+func (o *Outcome) emit(s *emitter, name, success, timestamp string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.known {
+		gauge(s, name+"_success", success, boolValue(o.ok))
+		s.timestamp(name+"_timestamp_seconds", timestamp, o.success)
+	}
 }
 
 // operator emits the state that an operator must take care of: disk, certificate, backups, and reloaded files.
@@ -133,14 +152,8 @@ func (c *Config) operator(s *emitter) {
 		gauge(s, "disk_free_bytes", "Bytes that can still be written on the disk of the data directory.", free)
 	}
 	s.timestamp("certificate_expiry_timestamp_seconds", "Expiry of the certificate of the node for clients.", c.CertificateExpiry(), "to", "http")
-	if backup := c.Backup(); backup.Known {
-		gauge(s, "backup_success", "1 if the last backup of the running node was complete, else 0.", boolValue(backup.OK))
-		s.timestamp("backup_timestamp_seconds", "Time of the last complete backup of the running node.", backup.Success)
-	}
-	if reload := c.Reload(); reload.Known {
-		gauge(s, "reload_success", "1 if the last reload (SIGHUP) succeeded, 0 if the node goes on with old files.", boolValue(reload.OK))
-		s.timestamp("reload_timestamp_seconds", "Time of the last successful reload.", reload.Success)
-	}
+	c.Backup.emit(s, "backup", "1 if the last backup of the running node was complete, else 0.", "Time of the last complete backup of the running node.")
+	c.Reload.emit(s, "reload", "1 if the last reload (SIGHUP) succeeded, 0 if the node goes on with old files.", "Time of the last successful reload.")
 }
 
 func (c *Config) conditions(s *emitter) {

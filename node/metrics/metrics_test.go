@@ -102,8 +102,8 @@ func all() Config {
 		Archive:           func() archive.Stats { return archive.Stats{Documents: 72, Bytes: 73, Failures: 74} },
 		DroppedLogLines:   func() uint64 { return 66 },
 		DiskFree:          func() (int64, error) { return 69, nil },
-		Backup:            func() Outcome { return Outcome{Known: true, OK: true, Success: time.Unix(67, 0)} },
-		Reload:            func() Outcome { return Outcome{Known: true, Success: time.Unix(68, 0)} },
+		Backup:            &Outcome{known: true, ok: true, success: time.Unix(67, 0)},
+		Reload:            &Outcome{known: true, success: time.Unix(68, 0)},
 		CertificateExpiry: func() time.Time { return time.Unix(64, 0) },
 	}
 }
