@@ -171,7 +171,8 @@ func (c Config) Addresses() []string {
 // Check returns all errors of Open, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
-	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), c.Mail.check()}
+	_, mailErr := c.Mail.client(&c)
+	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), mailErr}
 	if reference, err := c.reference(); err != nil {
 		problems = append(problems, err)
 	} else {
@@ -185,9 +186,6 @@ func (c Config) Check() error {
 	}
 	if c.Admin.Metrics != "" {
 		problems = append(problems, checkListen(c.Admin.Metrics, "Admin.Metrics"))
-	}
-	if c.Mail.check() == nil {
-		problems = append(problems, c.Mail.checkFiles(&c))
 	}
 	return errors.Join(append(problems, c.checkSocket())...)
 }

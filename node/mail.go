@@ -1,14 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/tasard/tasard/actors"
@@ -27,7 +30,6 @@ type Mail struct {
 	TLS          mail.TLS      // protection of the connection; "" means mail.StartTLS
 	User         string        // user name for the login to the mail server; "" means no login
 	PasswordFile string        // file with the password on one line; "" means no password
-	CAFile       string        // PEM certificates of the server's authorities; "" means those of the operating system
 	From         account.Email // address of the sender
 	Print        io.Writer     // output of admin.MailLog with the login codes; not a log file, which would keep the codes
 }
@@ -51,19 +53,20 @@ func (m *Mail) check() error {
 	if m.method() != admin.MailSMTP {
 		return nil
 	}
-	off, hasUser := m.TLS == mail.Off, m.User != ""
+	hasUser := m.User != ""
+	host, port, err := net.SplitHostPort(m.Server)
+	number, portErr := strconv.ParseUint(port, 10, 16)
 	var problems []error
 	for _, rule := range []struct {
 		broken         bool
 		field, message string
 	}{
 		{m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"},
-		{strings.HasPrefix(m.Server, ":") || strings.HasSuffix(m.Server, ":0"), "Mail.Server",
+		{m.Server != "" && (errors.Join(err, portErr) != nil || host == "" || number == 0), "Mail.Server",
 			"want host and port of the mail server; its certificate must contain the host"},
 		{m.From.IsZero(), "Mail.From", "no sender; give the address from which login codes are sent"},
 		{hasUser != (m.PasswordFile != ""), "Mail.User", "one is missing; give both"},
-		{off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"},
-		{off && m.CAFile != "", "Mail.TLS", "off does not use CAFile; leave it out, or use starttls or tls"},
+		{m.TLS == mail.Off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"},
 	} {
 		if rule.broken {
 			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.message))
@@ -72,21 +75,11 @@ func (m *Mail) check() error {
 	return errors.Join(problems...)
 }
 
+// client checks all fields and returns the configuration of the mail client.
 func (m *Mail) client(c *Config) (mail.Config, error) {
-	config := mail.Config{
-		Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, CAFile: m.CAFile,
-		Clock: c.Clock, Random: c.Random, Logger: c.Logger,
-	}
-	if config.TLS == "" {
-		config.TLS = mail.StartTLS
-	}
-	if m.CAFile != "" {
-		if err := checkRegular(m.CAFile); err != nil {
-			return config, &Error{BadFile, "Mail.CAFile", err}
-		}
-	}
-	if m.method() != admin.MailSMTP || m.PasswordFile == "" {
-		return config, nil
+	config := mail.Config{Addr: m.Server, TLS: cmp.Or(m.TLS, mail.StartTLS), User: m.User, From: m.From, Clock: c.Clock, Random: c.Random, Logger: c.Logger}
+	if err := m.check(); err != nil || m.method() != admin.MailSMTP || m.PasswordFile == "" {
+		return config, err
 	}
 	password, err := ReadSecret(m.PasswordFile, c.Credentials)
 	if err != nil {
@@ -96,24 +89,9 @@ func (m *Mail) client(c *Config) (mail.Config, error) {
 	return config, nil
 }
 
-// checkFiles returns an error if a file of the mail client can't be used.
-func (m *Mail) checkFiles(c *Config) error {
-	config, err := m.client(c)
-	if err != nil || m.method() != admin.MailSMTP {
-		return err
-	}
-	if err := config.Validate(); err != nil {
-		return &Error{BadFile, "Mail.CAFile", err}
-	}
-	return nil
-}
-
 // MailClient returns the node's mail configuration, for a check of the mail server.
 func (c Config) MailClient() (mail.Config, error) {
 	c = c.withDefaults()
-	if err := c.Mail.check(); err != nil {
-		return mail.Config{}, err
-	}
 	return c.Mail.client(&c)
 }
 
@@ -129,7 +107,8 @@ type codeMailer struct {
 
 // openMailer opens the configured mailer. It does not connect to the mail server, so a node can start without it.
 func openMailer(c *Config) (*codeMailer, error) {
-	if err := c.Mail.check(); err != nil {
+	config, err := c.Mail.client(c)
+	if err != nil {
 		return nil, err
 	}
 	switch c.Mail.method() {
@@ -138,14 +117,7 @@ func openMailer(c *Config) (*codeMailer, error) {
 	case admin.MailLog:
 		return &codeMailer{sender: mail.NewLogMailer(c.Mail.Print)}, nil
 	}
-	config, err := c.Mail.client(c)
-	if err != nil {
-		return nil, err
-	}
-	mailer, err := mail.Open(config)
-	if err != nil {
-		return nil, &Error{BadFile, "Mail.CAFile", err} // the only file that Open reads
-	}
+	mailer := mail.Open(config)
 	return &codeMailer{mailer, mailer, c.Logger}, nil
 }
 

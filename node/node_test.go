@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/apitest"
 	"github.com/tasard/tasard/node"
 )
@@ -27,6 +29,8 @@ func TestOpen_NamesTheField(t *testing.T) {
 	must(t, err)
 	defer taken.Close()
 	given, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	sender, err := account.ParseEmail("a@example.com")
 	must(t, err)
 	open := filepath.Join(dir, "open")
 	must(t, errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)))
@@ -46,6 +50,9 @@ func TestOpen_NamesTheField(t *testing.T) {
 		"no definitions":   {node.Config{Definitions: file}, node.BadFile, "Definitions"},
 		"no catalogue":     {node.Config{Catalogue: file + "x"}, node.BadFile, "Catalogue"},
 		"no sender":        {node.Config{Mail: node.Mail{Server: "mail.example.com:25"}}, node.Invalid, "Mail.From"},
+		"no mail port":     {node.Config{Mail: node.Mail{Server: "mail.example.com", From: sender}}, node.Invalid, "Mail.Server"},
+		"named mail port":  {node.Config{Mail: node.Mail{Server: "mail.example.com:smtp", From: sender}}, node.Invalid, "Mail.Server"},
+		"password in open": {node.Config{Mail: node.Mail{Server: "mail.example.com:25", From: sender, TLS: mail.Off, User: "a", PasswordFile: file}}, node.Invalid, "Mail.TLS"},
 		"nowhere to print": {node.Config{Mail: node.Mail{Method: "log"}}, node.Invalid, "Mail.Print"},
 		"no cluster":       {node.Config{Cluster: node.Cluster{Node: 1}}, node.Invalid, "Cluster.Name"},
 		"long socket":      {node.Config{Admin: node.Admin{Socket: "/" + strings.Repeat("x", 200)}}, node.BadFile, "Admin.Socket"},

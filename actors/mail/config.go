@@ -5,13 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,24 +26,16 @@ const (
 
 // Config configures a Mailer. Addr, From, Clock and Random are required.
 type Config struct {
-	// Addr is the address of the mail server, host:port.
-	Addr string
-	// TLS is the encryption of the connection. Empty = StartTLS.
-	TLS TLS
-	// User and Password are for the SMTP login (PLAIN or LOGIN). Set both or neither. If they are set, TLS must not be
-	// Off.
-	User     string
-	Password account.Secret
-	// From is the sender's address. Its domain is also used for EHLO and Message-IDs.
-	From account.Email
-	// CAFile is a PEM file with certificates of trusted authorities. Empty = the system's authorities.
-	CAFile string
+	Addr     string         // host:port of the mail server
+	TLS      TLS            // encryption of the connection; "" means StartTLS
+	User     string         // for the SMTP login (PLAIN or LOGIN), which needs TLS; "" means no login
+	Password account.Secret // of User
+	From     account.Email  // address of the sender; its domain is also used for EHLO and Message-IDs
 	// Clock returns the present time. With a monotonic reading, steps of the wall clock do not change delays.
 	Clock func() time.Time
 	// Random is the source of Message-IDs, usually crypto/rand.Reader. It need not be safe for concurrent use.
 	Random io.Reader
-	// Logger logs. nil = no log.
-	Logger *slog.Logger
+	Logger *slog.Logger // nil means no log
 
 	// The following fields are for tests. Zero means the default.
 	rootCAs  *x509.CertPool
@@ -63,65 +51,15 @@ const (
 	drainTimeout    = 5 * time.Second  // maximum time for Close to send the queued emails
 )
 
-// Validate returns the error of Open for this configuration.
-func (c Config) Validate() error {
-	_, err := c.complete()
-	return err
-}
-
-func (c Config) complete() (Config, error) {
-	c.TLS = cmp.Or(c.TLS, StartTLS)
-	if err := c.check(); err != nil {
-		return c, err
-	}
-	c.queueMax = cmp.Or(c.queueMax, queueMaxDefault)
+func (c Config) withDefaults() Config {
+	c.TLS, c.queueMax = cmp.Or(c.TLS, StartTLS), cmp.Or(c.queueMax, queueMaxDefault)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.dial == nil {
 		c.dial = (&net.Dialer{}).DialContext
 	}
-	if c.CAFile != "" {
-		roots, err := readRoots(c.CAFile)
-		if err != nil {
-			return c, err
-		}
-		c.rootCAs = roots
-	}
-	return c, nil
-}
-
-func (c Config) check() error {
-	switch {
-	case c.From.IsZero():
-		return errors.New("check mail settings: From is empty, want the address of the sender")
-	case c.TLS == Off && c.Password != account.Secret{}:
-		return errors.New("check mail settings: TLS is off, so the password would be sent unencrypted; use starttls or tls")
-	}
-	return checkAddr(c.Addr)
-}
-
-func checkAddr(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	number, portErr := strconv.ParseUint(port, 10, 16)
-	if err != nil || portErr != nil || number == 0 || host == "" || strings.ContainsFunc(host, notInHost) {
-		return fmt.Errorf("check mail settings: Addr is %q, want host:port with a port from 1 to 65535", addr)
-	}
-	return nil
-}
-
-func notInHost(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"/<>@\`, c) }
-
-func readRoots(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificates: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("read the certificates: %s has no PEM certificate", file)
-	}
-	return roots, nil
+	return c
 }
 
 func (c Config) host() string {

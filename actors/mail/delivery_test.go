@@ -5,12 +5,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -79,10 +76,7 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 		server.serve(t, lines)
 	}
 	m := openMailer(t, lines.dial, logs, func(c *Config) {
-		c.TLS = tt.mode
-		if tt.mode != Off {
-			c.rootCAs = trusted
-		}
+		c.TLS, c.rootCAs = tt.mode, trusted
 	})
 	m.mustSend(t, "ana@example.do")
 	settleAfter(time.Minute)
@@ -97,12 +91,9 @@ func checkProtection(t *testing.T, tt protection, trusted *x509.CertPool) {
 	}
 }
 
-// TestMail_Loopback sends over real sockets, with certificates from a file.
+// TestMail_Loopback sends over real sockets.
 func TestMail_Loopback(t *testing.T) {
-	good, file := goodCertificate(t), filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: good.Certificates[0].Certificate[0]}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	good := goodCertificate(t)
 	for _, mode := range []TLS{Off, StartTLS, Implicit} {
 		t.Run(string(mode), func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -119,10 +110,7 @@ func TestMail_Loopback(t *testing.T) {
 			}
 			server.serve(t, listener)
 			m := openMailer(t, nil, io.Discard, func(c *Config) {
-				c.Addr, c.TLS = addr, mode
-				if mode != Off {
-					c.CAFile = file
-				}
+				c.Addr, c.TLS, c.rootCAs = addr, mode, roots(good)
 			})
 			m.mustSend(t, "ana@example.do")
 			select {

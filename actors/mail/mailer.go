@@ -69,36 +69,23 @@ type Stats struct {
 	LastSent  time.Time `json:"lastSent,omitzero"`
 }
 
-// ErrClosed is the cause of Send's error after Close.
-var ErrClosed = errors.New("mailer is closed")
-
-// ErrFull is the cause of Send's error when the queue is full.
-var ErrFull = errors.New("mail queue is full")
-
-// Open checks the configuration and starts the worker. It does not connect, so a node can start while its mail server
-// is down. Call Close to stop the worker.
-func Open(config Config) (*Mailer, error) {
-	config, err := config.complete()
-	if err != nil {
-		return nil, err
-	}
-	m := &Mailer{config: config, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// Open starts the worker. It does not connect, so a node can start while its mail server is down. Call Close to stop the
+// worker.
+func Open(config Config) *Mailer {
+	m := &Mailer{config: config.withDefaults(), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	go m.work()
-	return m, nil
+	return m
 }
 
-// Send queues an email and returns at once. It replaces a waiting email to the same address. The error is
-// ErrInvalidMail, or an *engine.Error with CodeOverloaded if the queue is full or the mailer is closed. Stats and the
-// log show later whether the email was sent.
+// Send queues an email and returns at once. It replaces a waiting email to the same address. The error is an
+// *engine.Error with CodeOverloaded if the queue is full or the mailer is closed. Stats and the log show later whether
+// the email was sent.
 func (m *Mailer) Send(mail account.LoginMail) error {
-	if err := checkMail(mail); err != nil {
-		return err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing {
-		return overloaded(ErrClosed)
+		return overloaded("mailer is closed")
 	}
 	now := m.config.Clock()
 	message, err := compose(mail, now, m.config)
@@ -112,7 +99,7 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 		if m.fullSince.IsZero() {
 			m.fullSince = now
 		}
-		return overloaded(ErrFull)
+		return overloaded("mail queue is full")
 	}
 	m.fullSince = time.Time{}
 	m.queue = append(m.queue, &entry{mail: mail, message: message, nextAttempt: now})
@@ -120,9 +107,9 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	return nil
 }
 
-func overloaded(cause error) error {
+func overloaded(cause string) error {
 	return &engine.Error{
-		Code: engine.CodeOverloaded, Message: "Codes cannot be sent at the moment. Try again later.", RetryAfter: retryAfter, Cause: cause,
+		Code: engine.CodeOverloaded, Message: "Codes cannot be sent at the moment. Try again later.", RetryAfter: retryAfter, Cause: errors.New(cause),
 	}
 }
 

@@ -56,10 +56,7 @@ func (f *failure) Error() string {
 // Check connects to the mail server, logs in, asks whether it accepts the sender, and disconnects without an email. The
 // error names the failed step. It contains no text of the server's SMTP replies.
 func Check(ctx context.Context, config Config) error {
-	config, err := config.complete()
-	if err != nil {
-		return err
-	}
+	config = config.withDefaults()
 	step := stageSession
 	fail := config.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
 		client, err := sender.DialToSMTPClientWithContext(ctx)
@@ -128,7 +125,7 @@ func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Cl
 
 func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
 	_, port, _ := net.SplitHostPort(c.Addr)
-	number, _ := strconv.Atoi(port) // check has validated it
+	number, _ := strconv.Atoi(port) // the library refuses 0
 	options := []gomail.Option{
 		gomail.WithPort(number), gomail.WithTimeout(attemptTimeout), gomail.WithHELO(c.domain()), gomail.WithDialContextFunc(dial),
 		gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithoutSMTPUTF8(), gomail.WithTLSPolicy(gomail.NoTLS),
