@@ -69,8 +69,7 @@ type Stats struct {
 	LastSent  time.Time `json:"lastSent,omitzero"`
 }
 
-// Open starts the worker. It does not connect, so a node can start while its mail server is down. Call Close to stop the
-// worker.
+// Open starts the worker; Close stops it. It does not connect, so a node can start while its mail server is down.
 func Open(config Config) *Mailer {
 	m := &Mailer{config: config.withDefaults(), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
