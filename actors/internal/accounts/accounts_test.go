@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tasard/tasard/actors/internal/commitlog"
 	"github.com/tasard/tasard/actors/mailbox"
+	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 )
 
@@ -96,5 +98,47 @@ func TestActorsOfKeys(t *testing.T) {
 		if x.lookup(digest) != actor {
 			t.Error("the actor is lost")
 		}
+	}
+}
+
+// TestL1_UnknownReturnStaysSpent: what a return may yet give back is not spent, what it never will is.
+func TestL1_UnknownReturnStaysSpent(t *testing.T) {
+	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault}
+	now := account.ClockReading{Wall: noon}
+	for err, charged := range map[*engine.Error]int{commitlog.ErrOutcomeUnknown: account.LeaseSizeDefault, commitlog.ErrNotLeader: 0} {
+		state := newAccount(t, 1)
+		state.Apply(state.NextLease(keyOf(1), now, policy, 1), now)
+		a := &AccountActor{Account: state, stopping: true, stopped: mailbox.ErrStopped}
+		a.written(&eventWrite{event: state.Return(now), err: err})
+		if left := state.Usage(now, policy).Day.Remaining; left != account.DayLimitDefault-charged {
+			t.Errorf("%v: %d of the day remain, want all but %d", err, left, charged)
+		}
+	}
+}
+
+// TestPendingChangesAreBounded: further changes of the account are refused as overload.
+func TestPendingChangesAreBounded(t *testing.T) {
+	a := &AccountActor{shard: &ShardActor{parent: &Accounts{config: Config{PendingWritesMax: 2}}}, Changes: 2}
+	m := mailbox.NewRequest[changeQuery, struct{}](changeQuery{})
+	a.change(m)
+	if _, err := m.Wait(time.Second); err != mailbox.ErrOverloaded {
+		t.Errorf("a third change: %v", err)
+	}
+}
+
+// TestK2_AReplayGivesSessionsTheirTime: events of another node's clock, which is ahead, do not end a session.
+func TestK2_AReplayGivesSessionsTheirTime(t *testing.T) {
+	now := account.ClockReading{Wall: noon, Monotonic: 1000 * time.Hour}
+	a := newAccount(t, 1)
+	opened := &account.SessionOpened{Account: 1, Email: a.Record().Email, Token: keyOf(1), Expires: noon.Add(time.Minute), Monotonic: time.Hour}
+	r := (&Accounts{SharedCodes: true}).NewReplay()
+	for _, event := range []any{opened, &account.CodeFailed{Email: a.Record().Email, Monotonic: now.Monotonic}} {
+		if err := r.Apply(event); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.finish(1, now)
+	if id, err := r.Registry.Session(keyOf(1), now); id != 1 || err != nil {
+		t.Errorf("the session is of account %d: %v", id, err)
 	}
 }
