@@ -224,9 +224,7 @@ func TestInstructions(t *testing.T) {
 		checkInstructions(t, countNode(t, names))
 	case "accept":
 		text, err := json.MarshalIndent(countNode(t, names), "", "  ")
-		if err := errors.Join(err, os.WriteFile(instructionsFile, append(text, '\n'), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(err, os.WriteFile(instructionsFile, append(text, '\n'), 0o600)))
 	default:
 		t.Fatalf("INSTRUCTIONS is %q, want check or accept", order)
 	}
@@ -236,9 +234,7 @@ func checkInstructions(t *testing.T, found *instructionList) {
 	t.Helper()
 	text, err := os.ReadFile(instructionsFile)
 	accepted := &instructionList{}
-	if err := errors.Join(err, json.Unmarshal(text, accepted)); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(err, json.Unmarshal(text, accepted)))
 	if accepted.Go != found.Go || accepted.Counter != found.Counter {
 		printf(t, "instructions are not compared: accepted with %s, %s; here are %s, %s\n", accepted.Go, accepted.Counter, found.Go, found.Counter)
 		return
@@ -264,9 +260,7 @@ func printf(t *testing.T, format string, args ...any) {
 func countNode(t *testing.T, names []string) *instructionList {
 	t.Helper()
 	version, err := exec.CommandContext(t.Context(), "valgrind", "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	found := &instructionList{Go: runtime.Version(), Counter: strings.TrimSpace(string(version)), Requests: map[string]int{}}
 	processor, _ := os.ReadFile("/proc/cpuinfo") // without it there are no features
 	for _, feature := range []string{"aes", "avx2", "bmi2", "erms", "fma", "popcnt", "sse4_2"} {
@@ -331,7 +325,5 @@ func TestCounted(t *testing.T) {
 		t.Skip("only for TestInstructions")
 	}
 	server, key := newNodeServer(t)
-	if err := server.serveConn(newBenchedConn(benchedRequests(key)[name], must(strconv.Atoi(number)))); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, server.serveConn(newBenchedConn(benchedRequests(key)[name], must(strconv.Atoi(number)))))
 }

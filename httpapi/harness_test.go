@@ -217,9 +217,7 @@ func written(t testing.TB, ctx *fasthttp.RequestCtx, method string) answer {
 func parseAnswer(t testing.TB, wire *bufio.Reader, method string) answer {
 	t.Helper()
 	response, err := http.ReadResponse(wire, &http.Request{Method: method})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	ok(t, err)

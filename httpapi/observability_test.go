@@ -43,9 +43,7 @@ func series(t testing.TB, s *Server) map[string]uint64 {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(s.Metrics()...)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	found := map[string]uint64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
