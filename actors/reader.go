@@ -15,14 +15,9 @@ type (
 	rankings     = mailbox.Request[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        = mailbox.Request[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	history      = mailbox.Request[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	currencies   = mailbox.Request[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	currencies   = mailbox.Request[struct{}, *engine.Page[engine.CurrencyItem]]
 	institutions = mailbox.Request[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  = mailbox.Request[institutionQuery, *engine.InstitutionDetail]
-)
-
-type (
-	currenciesQuery  struct{}
-	institutionQuery struct{ id string }
+	institution  = mailbox.Request[string, *engine.InstitutionDetail] // the query is the id
 )
 
 // board holds the newest snapshot of every currency, for all readers. A currency actor posts each snapshot before it
@@ -81,7 +76,7 @@ type pages struct {
 	rankings     map[engine.RankingQuery]*engine.Page[*engine.Rate]
 	rates        map[engine.RatesQuery]*engine.Page[*engine.Rate]
 	histories    map[engine.HistoryQuery]*engine.Page[engine.HistoryEntry]
-	currencies   map[currenciesQuery]*engine.Page[engine.CurrencyItem]
+	currencies   map[struct{}]*engine.Page[engine.CurrencyItem]
 	institutions map[engine.InstitutionsQuery]*engine.Page[engine.InstitutionItem]
 	details      map[string]*engine.InstitutionDetail // bounded: only institutions of the catalogue
 }
@@ -101,13 +96,13 @@ func (r *readerActor) Receive(msg mailbox.Message) {
 		m.Reply(pageOf(&r.pages, &r.pages.histories, m.Query, market.History), nil)
 	case *currencies:
 		market := r.now(0)
-		list := func(currenciesQuery) *engine.Page[engine.CurrencyItem] { return market.Currencies() }
+		list := func(struct{}) *engine.Page[engine.CurrencyItem] { return market.Currencies() }
 		m.Reply(pageOf(&r.pages, &r.pages.currencies, m.Query, list), nil)
 	case *institutions:
 		market := r.now(0)
 		m.Reply(pageOf(&r.pages, &r.pages.institutions, m.Query, market.Institutions), nil)
 	case *institution:
-		m.Reply(r.institution(m.Query.id))
+		m.Reply(r.institution(m.Query))
 	}
 }
 

@@ -74,6 +74,21 @@ func TestReaders_KeepPages(t *testing.T) {
 	}
 }
 
+// Package httpapi keeps the encoded answer in the page, so each query has a page of its own, even an empty one.
+func TestReaders_OnePageForEachQuery(t *testing.T) {
+	s := startWithReaders(t, 1, Config{Journal: &memoryJournal{}, Clock: (&testClock{Now: noon}).Read})
+	buy := usdRanking()
+	sell, convert := buy, buy
+	sell.Operation, convert.ForConvert = engine.Sell, true
+	pages := map[ratesPage]bool{}
+	for _, query := range []engine.RankingQuery{buy, sell, convert, buy} {
+		pages[askFor(t, s.readers[0], query)] = true
+	}
+	if len(pages) != 3 {
+		t.Errorf("%d pages for 3 queries", len(pages))
+	}
+}
+
 // The history of all currencies has the rows of every refresh, also of a second one on the same day.
 func TestReaders_HistoryOfAllCurrenciesAfterEachRefresh(t *testing.T) {
 	clock := &testClock{Now: noon}

@@ -49,7 +49,7 @@ func askReaders[Q, A any](s *System, unready error, pool *mailbox.RequestPool[Q,
 // Currencies implements engine.Service. Like Institutions and Institution, it answers from Config.Catalogue before the
 // first rate.
 func (s *System) Currencies() (*engine.Page[engine.CurrencyItem], error) {
-	return askReaders(s, s.available(), &s.requestPools.currencies, currenciesQuery{})
+	return askReaders(s, s.available(), &s.requestPools.currencies, struct{}{})
 }
 
 // Institutions implements engine.Service.
@@ -59,7 +59,7 @@ func (s *System) Institutions(q engine.InstitutionsQuery) (*engine.Page[engine.I
 
 // Institution implements engine.Service.
 func (s *System) Institution(id string) (*engine.InstitutionDetail, error) {
-	return askReaders(s, s.available(), &s.requestPools.institution, institutionQuery{id})
+	return askReaders(s, s.available(), &s.requestPools.institution, id)
 }
 
 // Rates implements engine.Service.

@@ -104,9 +104,9 @@ type requestPools struct {
 	rankings     mailbox.RequestPool[engine.RankingQuery, *engine.Page[*engine.Rate]]
 	rates        mailbox.RequestPool[engine.RatesQuery, *engine.Page[*engine.Rate]]
 	histories    mailbox.RequestPool[engine.HistoryQuery, *engine.Page[engine.HistoryEntry]]
-	currencies   mailbox.RequestPool[currenciesQuery, *engine.Page[engine.CurrencyItem]]
+	currencies   mailbox.RequestPool[struct{}, *engine.Page[engine.CurrencyItem]]
 	institutions mailbox.RequestPool[engine.InstitutionsQuery, *engine.Page[engine.InstitutionItem]]
-	institution  mailbox.RequestPool[institutionQuery, *engine.InstitutionDetail]
+	institution  mailbox.RequestPool[string, *engine.InstitutionDetail]
 }
 
 // Open opens the journal and starts a node. For a log in a directory, Open locks the directory, verifies every byte and

@@ -241,9 +241,9 @@ func TestT1_StaleFromTheInstantOfExpiry(t *testing.T) {
 		ranked := len(f.ranking(Buy)) == 1
 		listed := market.Institutions(InstitutionsQuery{"USD", PageRequest{1, 0}}).Items[0].CurrentQuoteCount == 1
 		counted := slices.ContainsFunc(market.Currencies().Items, func(c CurrencyItem) bool { return c.Code == "USD" && c.CurrentQuoteCount == 1 })
-		if f.rate("bhd").Stale != c.stale || detail.Rates[0].Stale != c.stale || ranked == c.stale || listed == c.stale || counted == c.stale {
+		if f.rate("bhd").Stale != c.stale || detail.Items[0].Stale != c.stale || ranked == c.stale || listed == c.stale || counted == c.stale {
 			t.Errorf("at %s: rate stale %v, detail %v, ranked %v, counted %v, %v; want stale %v everywhere",
-				c.now, f.rate("bhd").Stale, detail.Rates[0].Stale, ranked, listed, counted, c.stale)
+				c.now, f.rate("bhd").Stale, detail.Items[0].Stale, ranked, listed, counted, c.stale)
 		}
 		if c.stale != !before.ValidAt(c.now) { // the view of the market holds until the instant before an expiry
 			t.Errorf("at %s the view of before holds: %t", c.now, c.stale)

@@ -158,7 +158,8 @@ type Page[T any] struct {
 	// ChangesAt is the time of the next expiry of a rate, or zero. From then on the result can change without a new
 	// rate.
 	ChangesAt time.Time
-	// Rendered caches the encoded page for package httpapi. All its values must have the same type.
+	// Rendered caches the encoded page for package httpapi. All its values must have the same type. So different queries
+	// must have different pages, even if their items are equal.
 	Rendered atomic.Value
 }
 
@@ -193,13 +194,10 @@ type InstitutionItem struct {
 	CurrentQuoteCount int
 }
 
-// InstitutionDetail is an active institution with all its published rates, in list order. ChangesAt and Rendered are as
-// in Page.
+// InstitutionDetail is an active institution with all its published rates, in list order, as one page.
 type InstitutionDetail struct {
 	*Institution
-	Rates     []*Rate
-	ChangesAt time.Time
-	Rendered  atomic.Value
+	Page[*Rate]
 }
 
 // ResolveHistoryRange replaces zero dates by defaults: today for to, and for from the date that makes the range

@@ -251,7 +251,9 @@ func (m *MarketView) Institution(id string) (*InstitutionDetail, error) {
 	for _, view := range m.views {
 		rates = append(rates, view.ofInstitution(id)...)
 	}
-	return &InstitutionDetail{Institution: institution, Rates: rates, ChangesAt: m.changesAt}, nil
+	return &InstitutionDetail{institution, Page[*Rate]{
+		Items: rates, Total: len(rates), NextCursor: NoNextCursor, ChangesAt: m.changesAt,
+	}}, nil
 }
 
 // view returns the view of a currency, or nil.

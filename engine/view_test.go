@@ -375,7 +375,7 @@ func sameInstitutions(t *rapid.T, market *MarketView, snapshots []*CurrencySnaps
 	for _, item := range items {
 		rates := plainRates(snapshots, Filter{Institution: item.ID}, now)
 		detail, err := market.Institution(item.ID)
-		if err != nil || !slices.EqualFunc(detail.Rates, rates, sameRate) {
+		if err != nil || !slices.EqualFunc(detail.Items, rates, sameRate) {
 			t.Fatalf("%s: %+v, %v, want %+v", item.ID, detail, err, rates)
 		}
 		currencies, current := []string{}, 0

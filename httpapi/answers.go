@@ -69,7 +69,7 @@ func appendInstitutionItem(dst []byte, item engine.InstitutionItem) []byte {
 
 // appendMeta appends the field meta of a list. It returns the extended slice and the offset in it of generatedAt's
 // value.
-func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer []byte, offset int) {
+func appendMeta(dst []byte, total, next int, generatedAt []byte) (longer []byte, offset int) {
 	dst = append(encode.Name(dst, "meta"), '{')
 	dst = encode.Int(dst, "total", int64(total))
 	dst = encode.Name(dst, "nextCursor")
@@ -80,16 +80,16 @@ func appendMeta(dst []byte, total, next int, generatedAt *rendered.Text) (longer
 	}
 	dst = append(encode.Name(dst, "generatedAt"), '"')
 	offset = len(dst)
-	dst = append(dst, generatedAt[:]...)
+	dst = append(dst, generatedAt...)
 	dst = append(dst, '"')
 	dst = encode.Field(dst, "quoteCurrency", engine.QuoteCurrency)
 	return append(dst, '}'), offset
 }
 
 // listBody returns the body for a page of a list. operation is repeated in the body if it is not "".
-func listBody[T any](page *engine.Page[T], operation engine.Operation, now requestTime, appendItem func([]byte, T) []byte) rendered.Encoded {
+func listBody[T any](page *engine.Page[T], operation engine.Operation, second *currentSecond, appendItem func([]byte, T) []byte) rendered.Encoded {
 	body := append(make([]byte, 0, rateBytesGuess*(len(page.Items)+1)), `{"data":`...)
-	body, offset := appendMeta(appendList(body, page.Items, appendItem), page.Total, page.NextCursor, &now.Text)
+	body, offset := appendMeta(appendList(body, page.Items, appendItem), page.Total, page.NextCursor, second.Text[:])
 	if operation != "" {
 		body = encode.Field(body, "operation", string(operation))
 	}
@@ -103,7 +103,7 @@ func currenciesBody(page *engine.Page[engine.CurrencyItem]) rendered.Encoded {
 
 func institutionBody(detail *engine.InstitutionDetail) rendered.Encoded {
 	body := appendInstitution([]byte(`{"data":`), detail.Institution)
-	body = appendList(encode.Name(body, "rates"), detail.Rates, encode.Rate)
+	body = appendList(encode.Name(body, "rates"), detail.Items, encode.Rate)
 	return rendered.Encoded{Body: append(body, `}}`...), GeneratedAt: rendered.NoGeneratedAt}
 }
 
@@ -144,7 +144,7 @@ func (t *conversionTemplate) appendPacked(dst, body []byte, holes []rendered.Spa
 // amountOffsets are the offsets in conversionTemplate.text at which the two amounts of one item are inserted.
 type amountOffsets struct{ foreignAmount, amountDOP int }
 
-func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, now requestTime) *conversionTemplate {
+func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, feeNotice string, second *currentSecond) *conversionTemplate {
 	t := &conversionTemplate{items: make([]amountOffsets, 0, len(page.Items))}
 	text := append(make([]byte, 0, (rateBytesGuess+2*len(feeNotice))*(len(page.Items)+1)), `{"data":[`...)
 	for _, rate := range page.Items {
@@ -165,15 +165,15 @@ func newConversionTemplate(page *engine.Page[*engine.Rate], q *params.Query, fee
 		text = append(text, '}')
 		t.items = append(t.items, offsets)
 	}
-	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, &now.Text)
+	text, t.generatedAt = appendMeta(append(text, ']'), page.Total, page.NextCursor, second.Text[:])
 	t.text = append(text, '}')
 	t.tag = rendered.Encoded{Body: t.text, GeneratedAt: t.generatedAt}.ETag()
 	return t
 }
 
-// appendBody appends the body for the amount of q and the time now. items must be the rates of the template. It also
+// appendBody appends the body for the amount of q and the second now. items must be the rates of the template. It also
 // appends the positions of the inserted texts in dst to holes.
-func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now requestTime, holes *[]rendered.Span) []byte {
+func (t *conversionTemplate) appendBody(dst []byte, items []*engine.Rate, q *params.Query, now *currentSecond, holes *[]rendered.Span) []byte {
 	copied := 0 // number of bytes of t.text that are in dst
 	for i, offsets := range t.items {
 		dst = append(dst, t.text[copied:offsets.foreignAmount]...)
@@ -198,26 +198,5 @@ func (t *conversionTemplate) appendETag(dst []byte, amount engine.Amount) []byte
 	return fields.AppendETag(dst, digest[:])
 }
 
-// formOf returns the index of the form for an operation in pageMemo. "" means that the body does not repeat it.
-func formOf(operation engine.Operation) int {
-	return slices.Index([]engine.Operation{"", engine.Buy, engine.Sell}, operation)
-}
-
 // rateBytesGuess is the approximate length of a rate as JSON.
 const rateBytesGuess = 720
-
-// pageMemo is the value of engine.Page.Rendered: the encoded forms of a page. Requests for several API paths can share
-// a page; only the body of /v1/rates/best depends on the parameter operation (buy or sell).
-type pageMemo struct {
-	renderings  [3]atomic.Pointer[rendered.Body] // by formOf
-	conversions [3]atomic.Pointer[conversionTemplate]
-}
-
-// memoOf returns the pageMemo of a page. The first call creates it.
-func memoOf(kept *atomic.Value) *pageMemo {
-	if m, ok := kept.Load().(*pageMemo); ok {
-		return m
-	}
-	kept.CompareAndSwap(nil, new(pageMemo))
-	return kept.Load().(*pageMemo)
-}

@@ -33,6 +33,8 @@ const (
 	writeBytesMax = 32 << 10
 )
 
+var methodGet = []byte(fasthttp.MethodGet)
+
 // expressPanic is a panic on the express path, with the stack. The ordinary path panics again with it.
 type expressPanic struct {
 	cause any
@@ -47,9 +49,9 @@ func (a *requestState) repanic() {
 	}
 }
 
-// express implements conn.Express.
+// express implements conn.Config.Express.
 func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
-	a := d.newRequestState(c)
+	a := d.requestStates.Get().(*requestState)
 	out := a.out[:0]
 	leaves := false // the ordinary path gets a
 	for used < len(read) && err == nil && d.load.draining.Load() == nil {
@@ -71,7 +73,11 @@ func (d *dataAPI) express(c *conn.Conn, read []byte) (used int, err error) {
 		out = d.appendExpressHead(out, a, closes)
 		ready := c.Now()
 		c.Extend(ready)
-		d.countExpress(a, began, ready)
+		d.counters.Answer(a.route, methodGet, a.response.status, true, ready-began)
+		if d.config.AccessLog != nil {
+			at := time.Now().Add(began - ready) //nolint:forbidigo // real time, like the HTTP library
+			d.config.AccessLog(d.accessRecord(a, at, fasthttp.MethodGet, a.response.status, len(a.response.body), a.caller.Address))
+		}
 		switch {
 		case len(a.response.body) > oneWriteBytesMax:
 			err = c.WriteBoth(out, a.response.body)
@@ -139,26 +145,14 @@ func (d *dataAPI) appendExpressHead(out []byte, a *requestState, closes bool) []
 	constant := d.constantHeaders.withoutBody
 	if r.status == fasthttp.StatusOK {
 		constant = d.constantHeaders.withBody
-		out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.now.date...)
+		out = append(append(out, "HTTP/1.1 200 OK\r\nDate: "...), a.second.date...)
 		out = strconv.AppendInt(append(out, "\r\nContent-Length: "...), int64(len(r.body)), 10)
 	} else {
-		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.now.date...)
+		out = append(append(out, "HTTP/1.1 304 Not Modified\r\nDate: "...), a.second.date...)
 	}
 	out = d.appendHead(append(out, "\r\n"...), a)
 	if out = append(out, constant...); closes {
 		out = append(out, "Connection: close\r\n"...)
 	}
 	return append(out, "\r\n"...)
-}
-
-var methodGet = []byte(fasthttp.MethodGet)
-
-// countExpress counts a response and reports it to the access log.
-func (d *dataAPI) countExpress(a *requestState, began, ready time.Duration) {
-	r := &a.response
-	d.counters.Answer(int(a.route), methodGet, r.status, true, ready-began)
-	if d.config.AccessLog != nil {
-		at := time.Now().Add(began - ready) //nolint:forbidigo // real time, like the HTTP library
-		d.config.AccessLog(d.accessRecord(a, at, fasthttp.MethodGet, r.status, len(r.body), a.caller.Address))
-	}
 }

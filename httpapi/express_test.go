@@ -64,7 +64,7 @@ func (c *scriptedConn) Read(b []byte) (int, error) {
 type twoWays struct {
 	*fixture
 	start     time.Time // when a case begins
-	express   conn.Express
+	express   func(*conn.Conn, []byte) (int, error)
 	expressed int      // requests that the express path answered
 	wrongDate int      // of these, those with a date that is not the clock's
 	out       []byte   // the answers of the newest play
@@ -140,7 +140,7 @@ type expressCase struct {
 }
 
 // play returns the answers to a case, without their dates, and the charges of each caller.
-func (w *twoWays) play(t testing.TB, c *expressCase, express conn.Express) string {
+func (w *twoWays) play(t testing.TB, c *expressCase, express func(*conn.Conn, []byte) (int, error)) string {
 	t.Helper()
 	w.reset()
 	config := w.server.connConfig()

@@ -242,7 +242,7 @@ func (f *fakeService) Institution(id string) (*engine.InstitutionDetail, error) 
 	detail := &engine.InstitutionDetail{Institution: institution}
 	for _, r := range f.published {
 		if r.InstitutionID == id {
-			detail.Rates = append(detail.Rates, r)
+			detail.Items = append(detail.Items, r)
 		}
 	}
 	f.pages["institution "+id] = detail

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -24,8 +23,8 @@ import (
 type dataResponse struct {
 	status     int
 	etag, body []byte
-	coding     string // "" or "gzip"
-	changesAt  time.Time
+	coding     string    // "" or "gzip"
+	changesAt  time.Time // the next expiry of a rate in the body, or zero
 }
 
 // setStatus sets the status: 304 if the client already has this ETag. It returns false for a 304.
@@ -35,18 +34,6 @@ func (r *dataResponse) setStatus(ifNoneMatch [][]byte) bool {
 		r.status = fasthttp.StatusNotModified
 	}
 	return r.status == fasthttp.StatusOK
-}
-
-// renderedPage returns a page in the encoded form for an operation, see formOf. kept is the field Rendered of the page.
-// If the form is not stored there yet, renderedPage calls body and stores the result.
-func renderedPage(kept *atomic.Value, operation engine.Operation, now requestTime, body func() rendered.Encoded) *rendered.Body {
-	form := &memoOf(kept).renderings[formOf(operation)]
-	r := form.Load()
-	if r == nil {
-		r = rendered.New(body(), &now.Second)
-		form.Store(r)
-	}
-	return r
 }
 
 // dataAPI answers the data operations.
@@ -105,13 +92,14 @@ func (d *dataAPI) admitAndAnswer(ctx *fasthttp.RequestCtx, r *route, a *requestS
 	}
 }
 
-// admit calls Config.Admitter for a.caller, if limits are enforced or API keys are required. It sets a.now, unless the
-// admitter returns an error.
+// admit calls Config.Admitter for a.caller, if limits are enforced or API keys are required. It sets the time of the
+// response, unless the admitter returns an error.
 func (d *dataAPI) admit(a *requestState) {
 	admitter := d.config.Admitter
 	a.limitsEnforced = admitter != nil && admitter.LimitsEnforced()
 	if admitter == nil || !a.limitsEnforced && !admitter.KeyPolicy().Required(d.config.Clock()) {
-		a.now, a.admitDone = d.requestTime(), true
+		d.setTime(a, d.config.Clock())
+		a.admitDone = true
 		a.isShared = admitter == nil || admitter.KeyPolicy().RequiredAt.IsZero()
 		return
 	}
@@ -122,9 +110,9 @@ func (d *dataAPI) admit(a *requestState) {
 	}
 	a.keyIgnored = (a.caller.HasKey || a.caller.HasMalformedKey) && a.admission.Account == 0
 	if !a.limitsEnforced || a.admission.At.Wall.IsZero() {
-		a.now = d.requestTime()
+		d.setTime(a, d.config.Clock())
 	} else {
-		a.now = d.requestTimeAt(a.admission.At.Wall) // saves a clock reading
+		d.setTime(a, a.admission.At.Wall) // saves a clock reading
 	}
 }
 
@@ -196,7 +184,7 @@ func (d *dataAPI) answerData(ctx *fasthttp.RequestCtx, r *route, a *requestState
 // If-None-Match.
 func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMatch [][]byte, acceptsGzip bool) (problems []params.Problem, err error) {
 	problems = d.params.Read(&a.query, r.operation, path, text, params.Options{
-		Catalogue: d.config.Catalogue, Today: a.now.today, AllowUnknown: d.config.AllowUnknownParameters,
+		Catalogue: d.config.Catalogue, Today: a.second.today, AllowUnknown: d.config.AllowUnknownParameters,
 	})
 	if len(problems) > 0 {
 		return problems, nil
@@ -204,14 +192,14 @@ func (d *dataAPI) respond(a *requestState, r *route, path, text []byte, ifNoneMa
 	if r.page == nil {
 		return nil, d.convert(a, ifNoneMatch, acceptsGzip)
 	}
-	body, changesAt, err := r.page(d, &a.query, a.now)
+	body, err := r.page(d, a)
 	if err != nil {
 		return nil, err
 	}
 	response := &a.response
-	response.etag, response.changesAt = body.ETag(), changesAt
+	response.etag = body.ETag()
 	if response.setStatus(ifNoneMatch) {
-		response.body, response.coding = body.At(&a.now.Second, acceptsGzip)
+		response.body, response.coding = body.At(&a.second.Second, acceptsGzip)
 	}
 	return nil, nil
 }
@@ -238,9 +226,14 @@ func (d *dataAPI) notReadyError(r *route) error {
 // convert sets a.response for a conversion. The body is in a buffer of a, because few requests have the same amount.
 func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip bool) error {
 	q, response := &a.query, &a.response
-	page, template, err := d.conversion(q, a.now)
+	page, err := d.config.Service.Ranking(a.ranking(true))
 	if err != nil {
 		return err
+	}
+	template, ok := page.Rendered.Load().(*conversionTemplate)
+	if !ok {
+		template = newConversionTemplate(page, q, d.config.FeeNotice, a.second)
+		page.Rendered.Store(template)
 	}
 	a.etag = template.appendETag(a.etag[:0], q.Amount)
 	response.etag, response.changesAt = a.etag, page.ChangesAt
@@ -248,7 +241,7 @@ func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip boo
 		return nil
 	}
 	a.holes = a.holes[:0]
-	a.body = template.appendBody(a.body[:0], page.Items, q, a.now, &a.holes)
+	a.body = template.appendBody(a.body[:0], page.Items, q, a.second, &a.holes)
 	if response.body = a.body; acceptsGzip && len(a.body) >= rendered.GzipBytesMin {
 		a.packed = template.appendPacked(a.packed[:0], a.body, a.holes)
 		response.body, response.coding = a.packed, rendered.Gzip
@@ -256,77 +249,65 @@ func (d *dataAPI) convert(a *requestState, ifNoneMatch [][]byte, acceptsGzip boo
 	return nil
 }
 
-// conversion returns the page of rates for a conversion, and the template of the response body.
-func (d *dataAPI) conversion(q *params.Query, now requestTime) (*engine.Page[*engine.Rate], *conversionTemplate, error) {
-	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, true))
+// pageBody returns the body for a page, for route.page. err is the error of the query for the page. If the page has no
+// body yet, pageBody calls encode and keeps the result in the page.
+func pageBody[T any](a *requestState, page *engine.Page[T], err error, encode func() rendered.Encoded) (*rendered.Body, error) {
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	kept := &memoOf(&page.Rendered).conversions[formOf(q.Operation)]
-	template := kept.Load()
-	if template == nil {
-		template = newConversionTemplate(page, q, d.config.FeeNotice, now)
-		kept.Store(template)
+	a.response.changesAt = page.ChangesAt
+	body, ok := page.Rendered.Load().(*rendered.Body)
+	if !ok {
+		body = rendered.New(encode(), &a.second.Second)
+		page.Rendered.Store(body)
 	}
-	return page, template, nil
+	return body, nil
 }
 
-// pageBody returns the body for a page of a list, for route.page. err is the error of the query for the page.
-func pageBody[T any](page *engine.Page[T], err error, operation engine.Operation, now requestTime, appendItem func([]byte, T) []byte) (*rendered.Body, time.Time, error) {
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	body := func() rendered.Encoded { return listBody(page, operation, now, appendItem) }
-	return renderedPage(&page.Rendered, operation, now, body), page.ChangesAt, nil
-}
-
-func (d *dataAPI) currencies(_ *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
+func (d *dataAPI) currencies(a *requestState) (*rendered.Body, error) {
 	page, err := d.config.Service.Currencies()
+	return pageBody(a, page, err, func() rendered.Encoded { return currenciesBody(page) })
+}
+
+func (d *dataAPI) institutions(a *requestState) (*rendered.Body, error) {
+	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: a.query.Currency, PageRequest: a.query.PageRequest})
+	return pageBody(a, page, err, func() rendered.Encoded { return listBody(page, "", a.second, appendInstitutionItem) })
+}
+
+func (d *dataAPI) institution(a *requestState) (*rendered.Body, error) {
+	detail, err := d.config.Service.Institution(a.query.ID)
 	if err != nil {
-		return nil, time.Time{}, err
+		return nil, err
 	}
-	return renderedPage(&page.Rendered, "", now, func() rendered.Encoded { return currenciesBody(page) }), page.ChangesAt, nil
+	return pageBody(a, &detail.Page, nil, func() rendered.Encoded { return institutionBody(detail) })
 }
 
-func (d *dataAPI) institutions(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	page, err := d.config.Service.Institutions(engine.InstitutionsQuery{Currency: q.Currency, PageRequest: q.Page()})
-	return pageBody(page, err, "", now, appendInstitutionItem)
+func (d *dataAPI) rates(a *requestState) (*rendered.Body, error) {
+	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: a.query.Filter, PageRequest: a.query.PageRequest})
+	return pageBody(a, page, err, func() rendered.Encoded { return listBody(page, "", a.second, encode.Rate) })
 }
 
-func (d *dataAPI) institution(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	detail, err := d.config.Service.Institution(q.ID)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return renderedPage(&detail.Rendered, "", now, func() rendered.Encoded { return institutionBody(detail) }), detail.ChangesAt, nil
+func (d *dataAPI) best(a *requestState) (*rendered.Body, error) {
+	page, err := d.config.Service.Ranking(a.ranking(false))
+	return pageBody(a, page, err, func() rendered.Encoded { return listBody(page, a.query.Operation, a.second, encode.Rate) })
 }
 
-func (d *dataAPI) rates(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	page, err := d.config.Service.Rates(engine.RatesQuery{Filter: q.Filter(), PageRequest: q.Page()})
-	return pageBody(page, err, "", now, encode.Rate)
-}
-
-func (d *dataAPI) best(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	page, err := d.config.Service.Ranking(q.Ranking(now.nanos, false))
-	return pageBody(page, err, q.Operation, now, encode.Rate)
-}
-
-func (d *dataAPI) history(q *params.Query, now requestTime) (*rendered.Body, time.Time, error) {
-	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter(), PageRequest: q.Page(), From: q.From, To: q.To})
-	return pageBody(page, err, "", now, appendHistoryEntry)
+func (d *dataAPI) history(a *requestState) (*rendered.Body, error) {
+	q := &a.query
+	page, err := d.config.Service.History(engine.HistoryQuery{Filter: q.Filter, PageRequest: q.PageRequest, From: q.From, To: q.To})
+	return pageBody(a, page, err, func() rendered.Encoded { return listBody(page, "", a.second, appendHistoryEntry) })
 }
 
 // route is a data operation (all of /v1 except /v1/account): one row of routes.
 type route struct {
 	pattern   string
 	operation params.Operation
-	// page returns the body, and the next expiry of a rate in the body or zero (engine.Page.ChangesAt). For convert,
-	// page is nil.
-	page func(d *dataAPI, q *params.Query, now requestTime) (*rendered.Body, time.Time, error)
+	// page returns the body for a.query, and sets a.response.changesAt. For convert, page is nil.
+	page func(d *dataAPI, a *requestState) (*rendered.Body, error)
 	// fromCatalogue means that the operation needs only the catalogue (currencies and institutions), so it is ready
 	// before rates are loaded.
 	fromCatalogue bool
-	id            routeID // set by newDataAPI
+	id            int // for the counters: index of routeNames; set by newDataAPI
 }
 
 const institutionPattern = params.InstitutionPath + "{id}"
@@ -358,18 +339,15 @@ func Routes() []string {
 	return append(all, "GET "+livezPath, "GET "+healthzPath, "GET "+readyzPath)
 }
 
-// routeID identifies a route in the counters.
-type routeID uint8
-
-// Routes of requests without an operation.
+// Indexes of routeNames for requests without an operation.
 const (
-	routeRefused   routeID = iota // malformed: rejected before the path was looked up
-	routeUnmatched                // neither an operation nor a page has the path
-	routeAsterisk                 // OPTIONS *
-	routeSite                     // pages and documents
+	routeRefused   = iota // malformed: rejected before the path was looked up
+	routeUnmatched        // neither an operation nor a page has the path
+	routeAsterisk         // OPTIONS *
+	routeSite             // pages and documents
 )
 
-// routeNames returns the values of the label "route" in the metrics, by routeID.
+// routeNames returns the values of the label "route" in the metrics.
 func routeNames() []string {
 	names := []string{"refused", "none", "*", "site"}
 	for _, r := range routes() {
@@ -384,17 +362,17 @@ func routeNames() []string {
 }
 
 // routeIDs is the inverse of routeNames.
-func routeIDs() map[string]routeID {
-	ids := map[string]routeID{}
+func routeIDs() map[string]int {
+	ids := map[string]int{}
 	for i, name := range routeNames() {
-		ids[name] = routeID(i)
+		ids[name] = i
 	}
 	return ids
 }
 
 // endpoint answers all requests for a path, with any method.
 type endpoint struct {
-	routeID routeID // for the counters
+	routeID int // for the counters: index of routeNames
 	answer  func(ctx *fasthttp.RequestCtx, a *requestState)
 }
 

@@ -301,39 +301,9 @@ func TestT2_Today(t *testing.T) {
 	}
 }
 
-// onePage answers every question about rates with the same page.
-type onePage struct {
-	*fakeService
-	page *engine.Page[*engine.Rate]
-}
-
-func (s onePage) Rates(engine.RatesQuery) (*engine.Page[*engine.Rate], error)     { return s.page, nil }
-func (s onePage) Ranking(engine.RankingQuery) (*engine.Page[*engine.Rate], error) { return s.page, nil }
-
-// TestPageMemo_FormsOfOnePage: a page that answers several questions gives each its own form.
-func TestPageMemo_FormsOfOnePage(t *testing.T) {
-	f := newFixture(t, nil)
-	page := must(f.service.Ranking(engine.RankingQuery{Filter: engine.Filter{Currency: "USD"}, Operation: engine.Buy, PageRequest: engine.PageRequest{Limit: 100}}))
-	f.server.config.Service = onePage{f.service, page}
-	for _, round := range []string{"first", "second"} {
-		if list := f.get(t, "/v1/rates").list(t); list.Operation != "" {
-			t.Errorf("%s: rates echo %q", round, list.Operation)
-		}
-		for _, operation := range []string{"buy", "sell"} {
-			if list := f.get(t, "/v1/rates/best?currency=USD&operation="+operation).list(t); list.Operation != operation {
-				t.Errorf("%s: best echoes %q, want %q", round, list.Operation, operation)
-			}
-			list := f.get(t, "/v1/convert?currency=USD&amount=1&operation="+operation).list(t)
-			if list.Data[0]["operation"] != operation {
-				t.Errorf("%s: convert gives %v, want %q", round, list.Data[0]["operation"], operation)
-			}
-		}
-	}
-}
-
-// TestPageMemo_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both
+// TestRendered_Concurrency: many ask for one page while the second turns; each answer is whole, and equal in both
 // codings.
-func TestPageMemo_Concurrency(t *testing.T) {
+func TestRendered_Concurrency(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, nil)
 	const workers = 8

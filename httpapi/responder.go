@@ -35,7 +35,7 @@ type responder struct {
 	routeNames                    []string // by routeID
 	conns                         *conn.Counts
 	constantHeaders               constantHeaders
-	privateCaching, sharedCaching cacheControl
+	privateCaching, sharedCaching [][]byte                // see newCacheControl
 	blank                         fasthttp.ResponseHeader // an empty header; with a Harness also without Date
 	blankOnce                     sync.Once
 	currentSecond                 atomic.Pointer[currentSecond]
@@ -63,15 +63,13 @@ func (w *responder) newRequestState(c *conn.Conn) *requestState {
 	return a
 }
 
-func (w *responder) requestTime() requestTime { return w.requestTimeAt(w.config.Clock()) }
-
-func (w *responder) requestTimeAt(now time.Time) requestTime {
-	m := w.currentSecond.Load()
-	if m == nil || m.Unix != now.Unix() {
-		m = newCurrentSecond(now)
-		w.currentSecond.Store(m)
+// setTime sets the time of the response.
+func (w *responder) setTime(a *requestState, now time.Time) {
+	a.now, a.second = now.UnixNano(), w.currentSecond.Load()
+	if a.second == nil || a.second.Unix != now.Unix() {
+		a.second = newCurrentSecond(now)
+		w.currentSecond.Store(a.second)
 	}
-	return requestTime{now.UnixNano(), m}
 }
 
 // startResponse sets the request id and the common headers of a response. Repeated calls do nothing. For the 200 and
@@ -231,11 +229,15 @@ func (w *responder) appendHead(lines []byte, a *requestState) []byte {
 	r := &a.response
 	a.id = w.config.RequestID()
 	lines = appendHeaderLine(lines, headerRequestID, a.id[:])
-	caching := &w.privateCaching
+	caching, changesAt := w.privateCaching, a.second.nextChange
 	if a.isShared {
-		caching = &w.sharedCaching
+		caching = w.sharedCaching
 	}
-	lines = append(lines, caching[a.now.unchangedFor(r.changesAt)]...)
+	if !r.changesAt.IsZero() {
+		changesAt = min(changesAt, r.changesAt.UnixNano())
+	}
+	seconds := (changesAt - a.now) / int64(time.Second)
+	lines = append(lines, caching[max(0, min(maxAgeSeconds+staleSecondsMax, seconds))]...)
 	lines = appendHeaderLine(lines, fasthttp.HeaderETag, r.etag)
 	if r.coding != "" {
 		lines = appendHeaderLine(lines, fasthttp.HeaderContentEncoding, bytesOf(r.coding))

@@ -250,12 +250,6 @@ func (s *Server) requestStateOf(ctx *fasthttp.RequestCtx) *requestState {
 	return a
 }
 
-// begin clears a for a new request on c.
-func (a *requestState) begin(c *conn.Conn) {
-	a.requestData = requestData{}
-	a.conn = c
-}
-
 // finish must be deferred for every request. It answers 500 after a panic, counts the response and calls the access
 // log.
 func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
@@ -263,7 +257,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, a *requestState) {
 		s.rejectPanic(ctx, cause)
 	}
 	elapsed := time.Since(ctx.Time()) //nolint:forbidigo // in real time, like the HTTP library
-	s.counters.Answer(int(a.route), ctx.Method(), ctx.Response.StatusCode(), a.conn != nil, elapsed)
+	s.counters.Answer(a.route, ctx.Method(), ctx.Response.StatusCode(), a.conn != nil, elapsed)
 	if a.conn != nil && (a.route == routeSite || a.charged()) {
 		a.conn.MarkCounted()
 	}

@@ -18,17 +18,11 @@ const (
 	lingerBytesMax = 16 << 20
 )
 
-// Express may answer requests before fasthttp reads them. read contains newly received bytes and begins with a request.
-// Express writes the responses to some requests at the beginning of read, and returns the total length of these
-// requests. fasthttp gets the remaining bytes. An error ends the connection. fasthttp considers the connection idle
-// while Express runs, because Express runs inside Conn.Read.
-type Express func(c *Conn, read []byte) (used int, err error)
-
 // Values of Conn.state.
 const (
-	connServing   uint32 = iota // Express is not running
-	connInExpress               // Express is running
-	connClosing                 // Express is running, and Close was called
+	connServing   uint32 = iota // Config.Express is not running
+	connInExpress               // Config.Express is running
+	connClosing                 // Config.Express is running, and Close was called
 )
 
 // Conn is a connection accepted by a Listener. Any goroutine may call Close, also repeatedly. Only the goroutine that
@@ -50,9 +44,12 @@ type Conn struct {
 	lingers   atomic.Bool // LingerOnClose was called
 	state     atomic.Uint32
 
-	idle        idleState
-	lastSeenUse int64 // sort key in idleConns: the last use that evict has seen
-	heapIndex   int   // index in idleConns.open
+	// Times in nanoseconds since Listener.began.
+	lastUse     int64        // the newest counted response (Conn.MarkCounted), or the accept
+	idleSince   atomic.Int64 // busy: 0; idle: the value of lastUse, at least 1; chosen for closing: evicted
+	lastSeenUse int64        // sort key in idleConns: the last use that evict has seen
+
+	heapIndex int // index in idleConns.open
 
 	readerBytes   int           // size of fasthttp's read buffer: the length of the first Read's argument
 	awaitsRequest bool          // the next byte begins a request
@@ -82,16 +79,28 @@ func (c *Conn) Now() time.Duration { return c.listener.now() }
 
 // MarkCounted notes that the current response counts against a quota. At the cap, the idle connection with the oldest
 // such response is closed first, so that a client cannot keep its connections open with requests that do not count.
-func (c *Conn) MarkCounted() { c.idle.last = int64(c.Now()) }
+func (c *Conn) MarkCounted() { c.lastUse = int64(c.Now()) }
 
-// Read implements net.Conn. It does not return the bytes of requests that Express has answered.
+// Read implements net.Conn. It does not return the bytes of requests that Config.Express has answered. While it reads
+// into fasthttp's empty buffer, the connection is idle, and may be closed (idleConns.evict).
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.readerBytes == 0 {
 		c.readerBytes = len(b)
 	}
 	emptyBuffer := len(b) == c.readerBytes // fasthttp has consumed all earlier bytes
 	for {
-		n, err := c.receive(b, emptyBuffer)
+		since := max(1, c.lastUse)
+		if emptyBuffer && !c.idleSince.CompareAndSwap(0, since) {
+			return 0, net.ErrClosed
+		}
+		n, err := c.Conn.Read(b)
+		if emptyBuffer && !c.idleSince.CompareAndSwap(since, 0) {
+			return 0, net.ErrClosed
+		}
+		c.Used = c.Used || n > 0
+		if err != nil {
+			err = c.readError(err)
+		}
 		if n > 0 && emptyBuffer && c.awaitsRequest && c.listener.config.Express != nil {
 			if n, err = c.answerExpress(b[:n]); n == 0 && err == nil {
 				continue
@@ -112,22 +121,6 @@ func (c *Conn) EndRequest() { c.awaitsRequest = c.gotOneHead }
 func isOneHead(read []byte) bool {
 	const end = "\r\n\r\n"
 	return len(read) >= len(end) && bytes.Index(read, []byte(end)) == len(read)-len(end)
-}
-
-// receive reads from the network. If mayBeIdle is true, the connection counts as idle during the read.
-func (c *Conn) receive(b []byte, mayBeIdle bool) (n int, err error) {
-	if mayBeIdle && !c.idle.begin() {
-		return 0, net.ErrClosed
-	}
-	n, err = c.Conn.Read(b)
-	if mayBeIdle && !c.idle.end() {
-		return 0, net.ErrClosed
-	}
-	c.Used = c.Used || n > 0
-	if err != nil {
-		err = c.readError(err)
-	}
-	return n, err
 }
 
 // readError returns the error of Read for an error of the network.
@@ -163,7 +156,7 @@ func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 // Extend starts the read and write timeouts again, as fasthttp does for its requests. Setting a deadline is slow, so
 // Extend keeps deadlines that are too early by less than an eighth of the shorter timeout.
 func (c *Conn) Extend(now time.Duration) {
-	c.idle.last = int64(now)
+	c.lastUse = int64(now)
 	config, began := &c.listener.config, c.listener.began
 	if c.deadlinesSet > 0 && now-c.deadlinesSet < min(config.WriteTimeout, config.IdleTimeout)/8 {
 		return

@@ -54,8 +54,11 @@ type Config struct {
 	IdleTimeout, WriteTimeout time.Duration
 	// TLS is the TLS configuration; nil means no TLS. With TLS, connections that are not TCP are closed.
 	TLS *tls.Config
-	// Express may answer requests before fasthttp reads them. It may be nil.
-	Express Express
+	// Express, if not nil, may answer requests before fasthttp reads them. read contains newly received bytes and begins
+	// with a request. Express writes the responses to some requests at the beginning of read, and returns the total
+	// length of these requests. fasthttp gets the remaining bytes. An error ends the connection. fasthttp considers the
+	// connection idle while Express runs, because Express runs inside Conn.Read.
+	Express func(c *Conn, read []byte) (used int, err error)
 	// Log gets at most two lines a minute: one about errors of Accept, one about clients at MaxConnsPerClient. It may
 	// be nil.
 	Log *slog.Logger
@@ -171,7 +174,7 @@ func (l *Listener) acquirePermit() error {
 func (l *Listener) admit(conn net.Conn) *Conn {
 	peer := PeerOf(conn.RemoteAddr())
 	c := &Conn{Conn: conn, listener: l, peer: peer, clientKey: l.clientLimit.keyOf(peer), awaitsRequest: true}
-	c.idle.last = int64(c.Now())
+	c.lastUse = int64(c.Now())
 	c.Trusted = l.config.ExemptClients != nil && l.config.ExemptClients(peer)
 	c.tcp, _ = conn.(*net.TCPConn)
 	if l.config.TLS != nil && c.tcp == nil || !l.clientLimit.acquire(c.clientKey) {
@@ -309,7 +312,7 @@ func DrainListeners(stop context.Context, listeners []*Listener) {
 	for _, l := range listeners {
 		_ = l.Close() // fasthttp closes it again and gets the same error
 		for _, c := range l.idle.all() {
-			if since := c.idle.since.Load(); stop.Err() == nil && since > 0 && c.idle.since.CompareAndSwap(since, evicted) {
+			if since := c.idleSince.Load(); stop.Err() == nil && since > 0 && c.idleSince.CompareAndSwap(since, evicted) {
 				_ = c.Close() // Conn.Read returns an error to the goroutine that serves c
 			}
 		}
@@ -339,22 +342,10 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	}
 }
 
-// evicted is the value of idleState.since for a connection that will be closed.
+// evicted is the value of Conn.idleSince for a connection that will be closed.
 const evicted int64 = -1
 
-// idleState tells whether a connection is idle, and since when. Times are nanoseconds since Listener.began.
-type idleState struct {
-	since atomic.Int64 // busy: 0; idle: the value of last, at least 1; chosen for closing: evicted
-	last  int64        // time of the newest counted response (Conn.MarkCounted), or of the accept
-}
-
-// begin marks the connection as idle. It returns false if the connection must be closed.
-func (s *idleState) begin() bool { return s.since.CompareAndSwap(0, max(1, s.last)) }
-
-// end marks the connection as busy. It returns false if the connection must be closed.
-func (s *idleState) end() bool { return s.since.CompareAndSwap(max(1, s.last), 0) }
-
-// idleConns finds the idle connection with the oldest use (idleState.last). It is a heap of all open connections,
+// idleConns finds the idle connection with the oldest use (Conn.lastUse). It is a heap of all open connections,
 // ordered by the use that evict has seen (Conn.lastSeenUse). Requests do not update the heap, so a connection may have
 // been used later, and evict checks the first connections of the heap again.
 type idleConns struct {
@@ -368,7 +359,7 @@ const evictStepsMax = 64
 func (s *idleConns) add(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.lastSeenUse = c.idle.last
+	c.lastSeenUse = c.lastUse
 	heap.Push(&s.open, c)
 }
 
@@ -385,10 +376,10 @@ func (s *idleConns) evict(now int64) *Conn {
 	defer s.mu.Unlock()
 	for range min(evictStepsMax, len(s.open)) {
 		c := s.open[0]
-		switch since := c.idle.since.Load(); {
+		switch since := c.idleSince.Load(); {
 		case since > c.lastSeenUse:
 			c.lastSeenUse = since
-		case since > 0 && c.idle.since.CompareAndSwap(since, evicted):
+		case since > 0 && c.idleSince.CompareAndSwap(since, evicted):
 			return c
 		default:
 			c.lastSeenUse = now

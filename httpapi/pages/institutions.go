@@ -75,7 +75,7 @@ func (p *Pages) showInstitution(w http.ResponseWriter, r *Request) {
 		}
 		feed := "/feeds/" + url.PathEscape(institution.ID) + ".atom"
 		doc := &Document{
-			Body:    Group{institutionHead(detail, l), institutionRates(detail.Rates, l), P(Class("fine"), l.feedLink(feed)), history},
+			Body:    Group{institutionHead(detail, l), institutionRates(detail.Items, l), P(Class("fine"), l.feedLink(feed)), history},
 			Section: "/institutions", Title: institution.Name, Description: l.Str("institution.description", institution.Name),
 			Query: q.values().Encode(), Feed: feed,
 		}
@@ -130,11 +130,11 @@ func institutionRates(rates []*engine.Rate, l *Localizer) Node {
 // institutionHistory returns the history of the rate in the query. Without a currency in the query, it uses the default
 // currency or, if the institution has no rate of that, the institution's first currency.
 func (p *Pages) institutionHistory(detail *engine.InstitutionDetail, q pageQuery, hasCurrency bool, l *Localizer) (Node, error) {
-	currencies := codesOf(detail.Rates)
+	currencies := codesOf(detail.Items)
 	if !hasCurrency && len(currencies) > 0 && !slices.Contains(currencies, q.Currency) {
 		q.Currency = currencies[0]
 	}
-	channels, kind := channelsOf(detail.Rates, q.Currency)
+	channels, kind := channelsOf(detail.Items, q.Currency)
 	if q.Channel == "" && len(channels) > 0 {
 		q.Channel = channels[0]
 	}

@@ -168,7 +168,8 @@ type queryReader struct {
 // Read parses a request for an operation into q, and returns all problems. path and text are the path and the query
 // string, still percent-encoded.
 func (t *Table) Read(q *Query, op Operation, path, text []byte, options Options) []Problem {
-	*q = Query{Limit: engine.LimitDefault}
+	*q = Query{}
+	q.Limit = engine.LimitDefault
 	r := queryReader{table: t, op: op, options: options, query: q}
 	if op == Institution {
 		r.readID(path[len(InstitutionPath):])
@@ -338,31 +339,12 @@ func PathID(encoded []byte) ([]byte, bool) {
 // Query contains the parameters of a request. It is comparable and shares no memory with the request. Missing
 // parameters are zero, except that Limit has the default, and From and To are always set for the operation History.
 type Query struct {
-	ID          string // id of an institution, from the path
-	Currency    string
-	Institution string
-	Channel     engine.Channel
-	Kind        engine.Kind
-	Operation   engine.Operation
-	Amount      engine.Amount
-	From, To    engine.Date
-	Limit       int
-	Cursor      int
-}
-
-// Filter returns the filter of rates.
-func (q *Query) Filter() engine.Filter {
-	return engine.Filter{Currency: q.Currency, Institution: q.Institution, Channel: q.Channel, Kind: q.Kind}
-}
-
-// Page returns the limit and the cursor.
-func (q *Query) Page() engine.PageRequest {
-	return engine.PageRequest{Limit: q.Limit, Cursor: q.Cursor}
-}
-
-// Ranking returns the query for /v1/convert if forConvert is true, else for /v1/rates/best. now is in Unix nanoseconds.
-func (q *Query) Ranking(now int64, forConvert bool) engine.RankingQuery {
-	return engine.RankingQuery{Filter: q.Filter(), PageRequest: q.Page(), Operation: q.Operation, ForConvert: forConvert, At: now}
+	engine.Filter
+	engine.PageRequest
+	ID        string // id of an institution, from the path
+	Operation engine.Operation
+	Amount    engine.Amount
+	From, To  engine.Date
 }
 
 // setCurrency parses ^[A-Z]{3}$. It also accepts currencies that are not in the catalogue.

@@ -26,8 +26,8 @@ func TestQuery_OwnsItsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Query{Currency: "USD", Operation: engine.Sell, Amount: amount, Institution: "bhd", Channel: engine.Cash,
-		Kind: engine.Reference, Limit: 7, Cursor: 8}
+	want := Query{Operation: engine.Sell, Amount: amount, PageRequest: engine.PageRequest{Limit: 7, Cursor: 8},
+		Filter: engine.Filter{Currency: "USD", Institution: "bhd", Channel: engine.Cash, Kind: engine.Reference}}
 	for i := range text {
 		text[i] = '#'
 	}

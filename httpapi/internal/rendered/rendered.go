@@ -22,19 +22,19 @@ import (
 // NoGeneratedAt is the value of Encoded.GeneratedAt for a body without this field.
 const NoGeneratedAt = -1
 
-// Second is a time in whole seconds, as a number and as text.
+// secondFormat is the format of generatedAt.
+const secondFormat = "2006-01-02T15:04:05Z"
+
+// Second is a time in whole seconds, as a number and as the text of generatedAt.
 type Second struct {
 	Unix int64
-	Text Text
+	Text [len(secondFormat)]byte
 }
-
-// Text is a time in the format of generatedAt: 2006-01-02T15:04:05Z.
-type Text [len("2006-01-02T15:04:05Z")]byte
 
 // SecondOf returns the second of a time.
 func SecondOf(now time.Time) Second {
 	s := Second{Unix: now.Unix()}
-	now.UTC().AppendFormat(s.Text[:0], "2006-01-02T15:04:05Z")
+	now.UTC().AppendFormat(s.Text[:0], secondFormat)
 	return s
 }
 
@@ -51,7 +51,7 @@ func (e Encoded) ETag() []byte {
 		digest.Write(e.Body)
 	} else {
 		digest.Write(e.Body[:e.GeneratedAt])
-		digest.Write(e.Body[e.GeneratedAt+len(Text{}):])
+		digest.Write(e.Body[e.GeneratedAt+len(secondFormat):])
 	}
 	return fields.AppendETag(nil, digest.Sum(nil))
 }
@@ -76,7 +76,7 @@ type version struct {
 func New(e Encoded, second *Second) *Body {
 	b := &Body{etag: e.ETag()}
 	if e.GeneratedAt != NoGeneratedAt {
-		b.holes = []Span{{e.GeneratedAt, e.GeneratedAt + len(Text{})}}
+		b.holes = []Span{{e.GeneratedAt, e.GeneratedAt + len(secondFormat)}}
 	}
 	b.newest.Store(&version{second: second.Unix, plain: bytes.Clone(e.Body)})
 	return b
