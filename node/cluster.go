@@ -43,22 +43,14 @@ func (o *Cluster) check(c *Config) error {
 // checkFields returns an error if some fields are set and others are missing.
 func (o *Cluster) checkFields() error {
 	if o.Name == "" {
-		if o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Secret != "" {
-			return errorf(Invalid, "Cluster.Name", "missing, but other settings of a cluster are given")
-		}
-		return nil
+		others := o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Secret != ""
+		return invalid(others, "Cluster.Name", "missing, but other settings of a cluster are given")
 	}
-	var problems []error
-	if o.Node == 0 {
-		problems = append(problems, errorf(Invalid, "Cluster.Node", "missing: the number of this node, from 1 on"))
-	}
-	if len(o.Members) == 0 {
-		problems = append(problems, errorf(Invalid, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"))
-	}
-	if o.Secret == "" {
-		problems = append(problems, errorf(Invalid, "Cluster.Secret", "missing: a file with a line that only the nodes know, as openssl rand -base64 32 makes it"))
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		invalid(o.Node == 0, "Cluster.Node", "missing: the number of this node, from 1 on"),
+		invalid(len(o.Members) == 0, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"),
+		invalid(o.Secret == "", "Cluster.Secret", "missing: a file with a line that only the nodes know, as openssl rand -base64 32 makes it"),
+	)
 }
 
 // CheckSingle returns an error if the data directory belongs to a node of a cluster. Call it before changing the

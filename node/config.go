@@ -137,15 +137,6 @@ func (c Config) withDefaults() Config {
 		acme.Redirect = cmp.Or(acme.Redirect, ":80")
 	}
 	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:0")
-	if c.HTTP.FeeNotice == "" {
-		c.HTTP.FeeNotice = engine.FeeNotice
-	}
-	if c.Accounts.KeyPrefix == "" {
-		c.Accounts.KeyPrefix = account.KeyPrefixLive
-	}
-	if c.Accounts.Quota == (account.QuotaPolicy{}) {
-		c.Accounts.Quota = account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault}
-	}
 	if c.Admin.Socket == "" {
 		c.Admin.Socket = filepath.Join(c.Dir, admin.SocketName)
 	}

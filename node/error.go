@@ -51,6 +51,14 @@ func errorf(kind Kind, field, format string, args ...any) error {
 	return &Error{kind, field, fmt.Errorf(format, args...)}
 }
 
+// invalid returns an error for a field of Config if a rule is broken.
+func invalid(broken bool, field, message string) error {
+	if !broken {
+		return nil
+	}
+	return &Error{Invalid, field, errors.New(message)}
+}
+
 // OthersWrite is the permission bit that lets every user of the machine change a directory.
 const OthersWrite fs.FileMode = 0o002
 
@@ -131,9 +139,7 @@ func interrupted(ctx context.Context, err error, phase string) error {
 // CheckOwner returns an error if the user of this process must not use the data directory of another user. change is
 // true for a caller that changes the directory. Root may read every directory but must not change it: new files would
 // belong to root, and the owner's node could not start. A missing directory is accepted.
-func CheckOwner(dir string, change bool) error { return checkOwner(dir, change, os.Geteuid()) }
-
-func checkOwner(dir string, change bool, self int) error {
+func CheckOwner(dir string, change bool) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return errorf(BadFile, "Dir", "%s: permission denied; run this as the user of the node", dir)
@@ -142,7 +148,7 @@ func checkOwner(dir string, change bool, self int) error {
 		return nil // opening the directory reports it
 	}
 	owner := OwnerOf(info)
-	if self != 0 {
+	if self := os.Geteuid(); self != 0 {
 		return checkAccess(dir, owner, self, change)
 	}
 	files, err := wal.Files(dir)

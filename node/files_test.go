@@ -54,7 +54,7 @@ func TestSecret_Files(t *testing.T) {
 			if test.name == "pipe" {
 				must(t, syscall.Mkfifo(path, 0o600))
 				_, err := ReadSecret(path, "")
-				if err == nil || !strings.Contains(err.Error(), test.why) || checkKeyFile(path, "", "") == nil {
+				if err == nil || !strings.Contains(err.Error(), test.why) || checkSecretFile(path, "", "private key") == nil {
 					t.Error(err)
 				}
 				return

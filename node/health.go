@@ -21,8 +21,8 @@ import (
 // ownConditions returns the conditions of the parts outside the core.
 func (n *Node) ownConditions() []engine.Condition {
 	mail, sources := engine.HealthyCondition("mail"), engine.HealthyCondition("sources")
-	if n.mailer.smtp != nil {
-		mail = n.mailer.smtp.Condition()
+	if n.mailer != nil {
+		mail = n.mailer.Condition()
 	}
 	if collector, _ := n.collector.current(); collector != nil {
 		sources = collector.Condition()
@@ -103,8 +103,8 @@ func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condi
 
 // completeReadiness adds the state of mail and of failing sources to readiness.
 func (n *Node) completeReadiness(readiness *admin.Readiness) {
-	if n.mailer.smtp != nil {
-		readiness.Mail = n.mailer.smtp.Stats()
+	if n.mailer != nil {
+		readiness.Mail = n.mailer.Stats()
 	}
 	for _, h := range n.SourceHealth() {
 		switch h.State {
@@ -194,7 +194,8 @@ func describeHealth(h *collectors.Health) *admin.SourceHealth {
 	}
 	slices.SortFunc(health.Quotes, func(a, b admin.UsualQuote) int { return cmp.Compare(a.Rate, b.Rate) })
 	if h.Failure.Kind != "" {
-		health.Failure = &admin.SourceFailure{Kind: string(h.Failure.Kind), Page: h.Failure.Page, Detail: h.Failure.Detail, At: h.FailedAt}
+		health.Failure = describeFailure(&h.Failure)
+		health.Failure.At = h.FailedAt
 	}
 	return health
 }

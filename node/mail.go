@@ -1,20 +1,17 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/admin"
@@ -56,28 +53,19 @@ func (m *Mail) check() error {
 	hasUser := m.User != ""
 	host, port, err := net.SplitHostPort(m.Server)
 	number, portErr := strconv.ParseUint(port, 10, 16)
-	var problems []error
-	for _, rule := range []struct {
-		broken         bool
-		field, message string
-	}{
-		{m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"},
-		{m.Server != "" && (errors.Join(err, portErr) != nil || host == "" || number == 0), "Mail.Server",
-			"want host and port of the mail server; its certificate must contain the host"},
-		{m.From.IsZero(), "Mail.From", "no sender; give the address from which login codes are sent"},
-		{hasUser != (m.PasswordFile != ""), "Mail.User", "one is missing; give both"},
-		{m.TLS == mail.Off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"},
-	} {
-		if rule.broken {
-			problems = append(problems, errorf(Invalid, rule.field, "%s", rule.message))
-		}
-	}
-	return errors.Join(problems...)
+	badServer := errors.Join(err, portErr) != nil || host == "" || number == 0
+	return errors.Join(
+		invalid(m.Server == "", "Mail.Server", "no mail server; want HOST:PORT"),
+		invalid(m.Server != "" && badServer, "Mail.Server", "want host and port of the mail server; its certificate must contain the host"),
+		invalid(m.From.IsZero(), "Mail.From", "no sender; give the address from which login codes are sent"),
+		invalid(hasUser != (m.PasswordFile != ""), "Mail.User", "one is missing; give both"),
+		invalid(m.TLS == mail.Off && hasUser, "Mail.TLS", "off sends the password unprotected; use starttls or tls"),
+	)
 }
 
 // client checks all fields and returns the configuration of the mail client.
 func (m *Mail) client(c *Config) (mail.Config, error) {
-	config := mail.Config{Addr: m.Server, TLS: cmp.Or(m.TLS, mail.StartTLS), User: m.User, From: m.From, Clock: c.Clock, Random: c.Random, Logger: c.Logger}
+	config := mail.Config{Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, Clock: c.Clock, Random: c.Random, Logger: c.Logger}
 	if err := m.check(); err != nil || m.method() != admin.MailSMTP || m.PasswordFile == "" {
 		return config, err
 	}
@@ -98,88 +86,79 @@ func (c Config) MailClient() (mail.Config, error) {
 // MailMethod returns Mail.Method or its default.
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
-// codeMailer sends login codes.
-type codeMailer struct {
-	sender actors.Mailer // nil if Mail.Method is MailOff
-	smtp   *mail.Mailer  // nil if Mail.Method is not MailSMTP
-	log    *slog.Logger
-}
-
-// openMailer opens the configured mailer. It does not connect to the mail server, so a node can start without it.
-func openMailer(c *Config) (*codeMailer, error) {
-	config, err := c.Mail.client(c)
+// openMailer opens what sends login codes. It does not connect to the mail server, so a node can start without it.
+func (n *Node) openMailer() error {
+	config, err := n.config.Mail.client(&n.config)
 	if err != nil {
-		return nil, err
-	}
-	switch c.Mail.method() {
-	case admin.MailOff:
-		return &codeMailer{}, nil
-	case admin.MailLog:
-		return &codeMailer{sender: mail.NewLogMailer(c.Mail.Print)}, nil
-	}
-	mailer := mail.Open(config)
-	return &codeMailer{mailer, mailer, c.Logger}, nil
-}
-
-// close sends the queued e-mails for up to shutdownMax. The rest is lost; users can request another code.
-func (p *codeMailer) close(ctx context.Context) {
-	if p.smtp == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
-	defer cancel()
-	if err := p.smtp.Close(ctx); err != nil {
-		p.log.Warn(err.Error())
-	}
-}
-
-// ReadSecret reads a secret from a file of one line. It rejects a file with too wide access (checkSecretMode).
-func ReadSecret(path, credentials string) (account.Secret, error) {
-	if err := checkRegular(path); err != nil {
-		return account.Secret{}, err
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return account.Secret{}, fmt.Errorf("read secret: %w", err)
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	info, err := file.Stat()
-	if err != nil {
-		return account.Secret{}, fmt.Errorf("read secret: %w", err)
-	}
-	if err := checkSecretMode(path, info, credentials, "secret"); err != nil {
-		return account.Secret{}, err
-	}
-	bytes, err := io.ReadAll(io.LimitReader(file, secretBytesMax+1))
-	if err != nil {
-		return account.Secret{}, fmt.Errorf("read secret: %w", err)
-	}
-	text := strings.TrimSuffix(strings.TrimSuffix(string(bytes), "\n"), "\r")
-	if err := checkSecret(text); err != nil {
-		return account.Secret{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return account.SecretOf(text), nil
-}
-
-// checkRegular returns an error if path is not a regular file. Opening a named pipe could block forever, and Reload
-// could not read it again.
-func checkRegular(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file", path)
-	case err != nil:
 		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s: want a regular file, found a directory, pipe or device", path)
+	}
+	switch n.config.Mail.method() {
+	case admin.MailLog:
+		n.sender = mail.NewLogMailer(n.config.Mail.Print)
+	case admin.MailSMTP:
+		n.mailer = mail.Open(config)
+		n.sender = n.mailer
 	}
 	return nil
 }
 
-// isCredential reports whether a file is in the directory credentials. systemd protects it with access control lists,
+// closeMailer sends the queued e-mails for up to shutdownMax. The rest is lost; users can request another code.
+func (n *Node) closeMailer(ctx context.Context) {
+	if n.mailer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
+	defer cancel()
+	if err := n.mailer.Close(ctx); err != nil {
+		n.config.Logger.Warn(err.Error())
+	}
+}
+
+// ReadSecret reads a secret from a file of one line. It rejects a file with too wide access (checkSecretFile).
+func ReadSecret(path, credentials string) (account.Secret, error) {
+	if err := checkSecretFile(path, credentials, "secret"); err != nil {
+		return account.Secret{}, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return account.Secret{}, fmt.Errorf("read secret: %w", err)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if err := checkSecret(line); err != nil {
+		return account.Secret{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return account.SecretOf(line), nil
+}
+
+// secretModeForbidden are the forbidden permission bits of a file with a secret or private key. The group may read the
+// file, as is usual for web servers and for secrets mounted by an orchestrator.
+const secretModeForbidden = 0o026
+
+// checkSecretFile returns an error for a file with a secret or private key if other users can read it or its group can
+// change it. Files in the directory credentials are exempt: systemd protects that directory with access control lists,
 // so the file modes there wrongly suggest that other users can read the files.
-func isCredential(path, credentials string) bool {
-	return credentials != "" && filepath.Dir(path) == filepath.Clean(credentials)
+func checkSecretFile(path, credentials, kind string) error {
+	info, err := checkRegular(path)
+	if err != nil || credentials != "" && filepath.Dir(path) == filepath.Clean(credentials) {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&secretModeForbidden != 0 {
+		return fmt.Errorf("%s: other users can read or change this %s (mode %04o); run: chmod 640 %s", path, kind, mode, path)
+	}
+	return nil
+}
+
+// checkRegular returns an error if path is not a regular file. Opening a named pipe could block forever, and Reload
+// could not read it again.
+func checkRegular(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: no such file", path)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: want a regular file, found a directory, pipe or device", path)
+	}
+	return info, err
 }
 
 // checkSecret checks a secret. Its errors never quote the secret.

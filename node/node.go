@@ -11,6 +11,7 @@ import (
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/actors/cluster"
+	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
 	"github.com/tasard/tasard/node/core"
@@ -26,7 +27,8 @@ type Node struct {
 	core        *core.Core
 	system      *actors.System   // the same as core.System
 	cluster     *cluster.Cluster // nil if the node is not in a cluster
-	mailer      *codeMailer
+	sender      actors.Mailer    // sends login codes; nil if Mail.Method is MailOff
+	mailer      *mail.Mailer     // nil if Mail.Method is not MailSMTP
 	collector   *liveCollector
 	certificate *certificate // nil for plain HTTP
 	redirect    *http.Server // for plain HTTP beside HTTPS; nil without HTTP.ACME
@@ -190,7 +192,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.transferLeadership(ctx)
 	n.stopRedirect()
 	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
-	n.mailer.close(ctx)
+	n.closeMailer(ctx)
 	return err
 }
 
@@ -250,9 +252,7 @@ func (n *Node) abandon(ctx context.Context) error {
 		problems = append(problems, closeSystem(n.system))
 	}
 	problems = append(problems, leaveCluster(n.cluster))
-	if n.mailer != nil {
-		n.mailer.close(ctx)
-	}
+	n.closeMailer(ctx)
 	l := &n.listeners
 	for _, listener := range []net.Listener{l.socket, l.metrics, l.redirect, l.http} {
 		if listener == nil {
@@ -278,7 +278,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.mailer, err = openMailer(&n.config); err != nil {
+	if err := n.openMailer(); err != nil {
 		return err
 	}
 	if err := n.openCore(ctx, l.http); err != nil {
@@ -360,7 +360,7 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 			return err
 		}
 	}
-	coreConfig := c.core(n.reference, n.mailer.sender)
+	coreConfig := c.core(n.reference, n.sender)
 	if n.cluster, err = joinCluster(ctx, c, &coreConfig.Actors); err != nil {
 		return err
 	}
@@ -424,8 +424,8 @@ func (n *Node) metricsHandler() http.Handler {
 		DiskFree: func() (int64, error) { return wal.FreeSpace(n.config.Dir) },
 		Backup:   &n.backups, Reload: &n.reloads,
 	}
-	if n.mailer.smtp != nil {
-		config.Mail = n.mailer.smtp.Stats
+	if n.mailer != nil {
+		config.Mail = n.mailer.Stats
 	}
 	if n.collector.archive != nil {
 		config.Archive = n.collector.archive.Stats

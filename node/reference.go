@@ -69,7 +69,7 @@ func loadCatalogue(path string) (*engine.Catalogue, error) {
 	if path == "" {
 		return engine.DefaultCatalogue(), nil
 	}
-	if err := checkRegular(path); err != nil {
+	if _, err := checkRegular(path); err != nil {
 		return nil, &Error{BadFile, "Catalogue", err}
 	}
 	file, err := os.Open(path)

@@ -4,14 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -21,10 +18,6 @@ import (
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node/acme"
 )
-
-// secretModeForbidden are the forbidden permission bits of a file with a secret or private key. The group may read the
-// file, as is usual for web servers and for secrets mounted by an orchestrator.
-const secretModeForbidden = 0o026
 
 // certificate is the certificate of the HTTP server; nil means plain HTTP. Reload can replace it at any time.
 type certificate struct {
@@ -58,11 +51,14 @@ func (c *Config) loadCertificate() (*certificate, error) {
 }
 
 func (c *certificate) read() (*tls.Certificate, error) {
-	var missing error
-	if err := checkRegular(c.files.Certificate); err != nil {
+	var missing, badKey error
+	if _, err := checkRegular(c.files.Certificate); err != nil {
 		missing = &Error{BadFile, "HTTP.TLS.Certificate", err}
 	}
-	if err := errors.Join(missing, checkKeyFile(c.files.Key, c.credentials, "HTTP.TLS.Key")); err != nil {
+	if err := checkSecretFile(c.files.Key, c.credentials, "private key"); err != nil {
+		badKey = &Error{BadFile, "HTTP.TLS.Key", err}
+	}
+	if err := errors.Join(missing, badKey); err != nil {
 		return nil, err
 	}
 	pair, err := tls.LoadX509KeyPair(c.files.Certificate, c.files.Key)
@@ -70,30 +66,6 @@ func (c *certificate) read() (*tls.Certificate, error) {
 		return nil, errorf(BadFile, "HTTP.TLS.Certificate", "%s with %s: %w", c.files.Certificate, c.files.Key, err)
 	}
 	return &pair, nil
-}
-
-// checkKeyFile returns an error for a private key that other users can read (checkSecretMode).
-func checkKeyFile(path, credentials, field string) error {
-	if err := checkRegular(path); err != nil {
-		return &Error{BadFile, field, err}
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return errorf(BadFile, field, "read private key: %w", err)
-	}
-	if err := checkSecretMode(path, info, credentials, "private key"); err != nil {
-		return &Error{BadFile, field, err}
-	}
-	return nil
-}
-
-// checkSecretMode returns an error for a file with a secret or private key if other users can read it or its group can
-// change it. Files in the directory credentials are exempt, because systemd protects that directory.
-func checkSecretMode(path string, info fs.FileInfo, credentials, kind string) error {
-	if mode := info.Mode().Perm(); mode&secretModeForbidden != 0 && !isCredential(path, credentials) {
-		return fmt.Errorf("%s: other users can read or change this %s (mode %04o); run: chmod 640 %s", path, kind, mode, path)
-	}
-	return nil
 }
 
 // current returns the certificate in use, or nil.

@@ -67,6 +67,8 @@ func Open(c Config) (*Core, error) {
 	if c.Random == nil {
 		c.Random = c.Actors.Random
 	}
+	quota := &c.Actors.QuotaPolicy.DefaultQuota
+	quota.Day, quota.Minute = cmp.Or(quota.Day, engineaccount.DayLimitDefault), cmp.Or(quota.Minute, engineaccount.MinuteLimitDefault)
 	system, err := actors.Open(c.Actors)
 	if err != nil {
 		return nil, err
@@ -82,7 +84,7 @@ func Open(c Config) (*Core, error) {
 		n.config.Sources = func() admin.Sources { return admin.Sources{Sources: []admin.Source{}} }
 	}
 	n.Admin = admin.New(admin.Config{
-		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: c.Actors.QuotaPolicy.DefaultQuota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
+		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: *quota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
 		Readiness: n.readiness, Sources: n.config.Sources, RunSource: c.RunSource, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
 	})
 	return n, nil
@@ -179,10 +181,8 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 		Contact: c.Contact, Secure: c.HTTP.Certificate != nil, Collection: c.Collection,
 	})
 	public.Register(mux)
-	limits := docs.Limits{
-		On:  system.LimitsEnforced(),
-		Day: cmp.Or(c.Actors.QuotaPolicy.DefaultQuota.Day, engineaccount.DayLimitDefault), Minute: cmp.Or(c.Actors.QuotaPolicy.DefaultQuota.Minute, engineaccount.MinuteLimitDefault),
-	}
+	quota := c.Actors.QuotaPolicy.DefaultQuota
+	limits := docs.Limits{On: system.LimitsEnforced(), Day: quota.Day, Minute: quota.Minute}
 	keysRequired := func() time.Time { return system.KeyPolicy().RequiredAt }
 	contract.Register(mux, contract.Config{
 		PublicURL: c.PublicURL, Limits: contract.Limits(limits), KeysRequired: keysRequired, Clock: c.Actors.Clock, Admit: public.Frame().Admit,
