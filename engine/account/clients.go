@@ -91,16 +91,6 @@ func (t *AnonymousTable) row(addr netip.Addr, bits int) *anonymousClient {
 	return row
 }
 
-// Usage returns both quota windows (day and minute) of an address without charging a request. Admitted tells whether
-// one more request would be admitted.
-func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
-	row, _ := t.find(addr, clientNetworks(addr)[0].bits)
-	if row == nil {
-		row = &anonymousClient{}
-	}
-	return row.quotaResult(now, quota)
-}
-
 // Refund takes back one request of an address. admittedAt is the clock reading of its admission.
 func (t *AnonymousTable) Refund(addr netip.Addr, admittedAt ClockReading) {
 	for _, n := range clientNetworks(addr) {

@@ -27,6 +27,7 @@ type DayGrant struct {
 	Day           engine.Date
 	Size          int
 	Until         time.Duration // monotonic time of the next grant for the same accounts; 0 = none yet
+	own           bool          // this process decided it; these are the newest
 }
 
 // DayGrants are the grants of a log. The value is immutable. Only grants of this process can be used, because grants of
@@ -34,7 +35,6 @@ type DayGrant struct {
 type DayGrants struct {
 	Grants      []DayGrant  // in the order of the log
 	ClosedUntil engine.Date // grants of this day and earlier days may have been dropped
-	own         int         // number of grants of this process, at the end of Grants
 	ended       bool        // accounts may no longer begin to use a grant
 }
 
@@ -43,7 +43,7 @@ const dayGrantsMax = daysKept
 
 // Apply returns the grants after an event. own tells whether this process decided the event.
 func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
-	after := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, own: d.own, ended: d.ended}
+	after := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, ended: d.ended}
 	days := 0
 	for i := range after.Grants {
 		if g := &after.Grants[i]; g.Shard == e.Shard && g.Shards == e.Shards {
@@ -60,18 +60,12 @@ func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
 	case days >= dayGrantsMax:
 		after.dropOldest(e.Shard, e.Shards)
 	}
-	after.Grants = append(after.Grants, DayGrant{Shard: e.Shard, Shards: e.Shards, Day: e.Day, Size: e.Size})
-	if own {
-		after.own++
-	}
+	after.Grants = append(after.Grants, DayGrant{Shard: e.Shard, Shards: e.Shards, Day: e.Day, Size: e.Size, own: own})
 	return after
 }
 
 func (d *DayGrants) drop(obsolete func(DayGrant) bool) {
-	first := len(d.Grants) - d.own
-	kept := slices.DeleteFunc(slices.Clone(d.Grants[:first]), obsolete)
-	own := slices.DeleteFunc(slices.Clone(d.Grants[first:]), obsolete)
-	d.Grants, d.own = append(kept, own...), len(own)
+	d.Grants = slices.DeleteFunc(d.Grants, obsolete)
 }
 
 // dropOldest drops a shard's grant of the earliest day. That day is then closed for accounts without an event of it.
@@ -103,11 +97,10 @@ func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool
 			continue
 		}
 		if g.Day == day {
-			own := i >= len(d.Grants)-d.own
 			if size == 0 {
-				usable = own && newest
+				usable = newest
 			}
-			usable = usable && own
+			usable = usable && g.own
 			size = max(size, g.Size)
 		}
 		newest = false
@@ -131,8 +124,9 @@ func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 	earlier := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil}
 	for i := range earlier.Grants {
-		if earlier.Grants[i].Until == 0 {
-			earlier.Grants[i].Until = ended
+		g := &earlier.Grants[i]
+		if g.own = false; g.Until == 0 {
+			g.Until = ended
 		}
 	}
 	return earlier
@@ -148,10 +142,10 @@ func (d *DayGrants) End() *DayGrants {
 // Newest returns the day of this process's newest grant, or 0. The grant can be taken back after End, when all accounts
 // have returned their leases (Account.Return).
 func (d *DayGrants) Newest() engine.Date {
-	if d.own == 0 {
-		return 0
+	if n := len(d.Grants); n > 0 && d.Grants[n-1].own {
+		return d.Grants[n-1].Day
 	}
-	return d.Grants[len(d.Grants)-1].Day
+	return 0
 }
 
 // OfShard returns the part of the grants that a shard stores in a snapshot: its own grants. The first shard also stores
@@ -164,8 +158,8 @@ func (d *DayGrants) OfShard(shard, shards uint64) DayGrants {
 
 // ofThisProcess reports whether only this process made grants of a day for an account.
 func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
-	return !slices.ContainsFunc(d.Grants[:len(d.Grants)-d.own], func(g DayGrant) bool {
-		return g.Day == day && account%g.Shards == g.Shard
+	return !slices.ContainsFunc(d.Grants, func(g DayGrant) bool {
+		return !g.own && g.Day == day && account%g.Shards == g.Shard
 	})
 }
 

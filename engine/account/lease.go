@@ -108,7 +108,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	if void+added == 0 && (waiting == 0 || refunded == 0 && count.granted == 0) {
 		return nil
 	}
-	unspent := void + a.renewTokens(now, size)
+	unspent := void + a.renewTokens(now)
 	if a.node == 0 && count.granted > 0 {
 		unspent -= count.unspent() // included in Count
 	}
@@ -124,7 +124,8 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 }
 
 // leaseSize returns the intended number of spendable requests after the next lease. left is the rest of the day's
-// quota. With a LeaseSize of 1 each request is written to the log.
+// quota. With a LeaseSize of 1 each request is written to the log. In a cluster it is the number of requests
+// in leaseTargetSpan at the present rate, but at most twice the last lease.
 func (a *Account) leaseSize(limits Quota, left, waiting int, now ClockReading, policy QuotaPolicy) int {
 	switch {
 	case policy.LeaseSize <= 1:
@@ -133,7 +134,8 @@ func (a *Account) leaseSize(limits Quota, left, waiting int, now ClockReading, p
 		return a.nextLeaseSize(policy.LeaseSize, now, left)
 	}
 	maximum := max(policy.LeaseSize, limits.Minute) // so that a fast account has a lease when the log has no leader for a few seconds
-	return max(a.tokens().rate.nextSize(now.Monotonic, maximum), waiting)
+	recent := a.minute.count() - a.minute.leftBy(now.Monotonic-leaseTargetSpan/2+MinuteSpan)
+	return max(1, waiting, min(2*recent, 2*a.lastLeaseSize, maximum))
 }
 
 // LeaseLow reports whether requests will soon have to wait for a lease: at most an eighth of the newest is unspent.
@@ -160,14 +162,9 @@ func (a *Account) nextLeaseSize(initial int, now ClockReading, left int) int {
 func (a *Account) Abort(event Event, unknown bool) {
 	switch e := event.(type) {
 	case *Leased:
-		if !a.awaits(e.Node, e.Monotonic) {
-			return
+		if a.awaits(e.Node, e.Monotonic) {
+			a.asking = false
 		}
-		if t := a.ownTokens; t != nil {
-			t.previousRate.spent += t.rate.spent
-			t.rate, t.renewing, a.lastLeaseSize = t.previousRate, 0, t.previousRate.size
-		}
-		a.asking = false
 	case *Returned:
 		if !a.awaits(e.Node, e.Monotonic) {
 			return
@@ -256,12 +253,10 @@ const (
 
 // tokenLease is the part of an account's leases that this node of a cluster may spend. A token is one request.
 type tokenLease struct {
-	tokens       int
-	until        time.Duration // monotonic time (ClockReading.Monotonic) after which the tokens are void
-	untilWall    time.Time     // the same in wall clock time, because monotonic time stops while the machine is suspended
-	renewing     int           // unspent tokens included in the lease being written to the log
-	rate         spendRate
-	previousRate spendRate // the rate to restore if the lease being written to the log is aborted
+	tokens    int
+	until     time.Duration // monotonic time (ClockReading.Monotonic) after which the tokens are void
+	untilWall time.Time     // the same in wall clock time, because monotonic time stops while the machine is suspended
+	renewing  int           // unspent tokens included in the lease being written to the log
 }
 
 // tokens returns the account's tokenLease, and creates it if necessary. Call it only in a cluster.
@@ -270,21 +265,6 @@ func (a *Account) tokens() *tokenLease {
 		a.ownTokens = new(tokenLease)
 	}
 	return a.ownTokens
-}
-
-// spendRate counts the requests spent since the last NextLease.
-type spendRate struct {
-	since time.Duration // monotonic time of the last lease from NextLease
-	size  int           // size of the lease
-	spent int           // requests spent since the newest NextLease
-}
-
-// nextSize returns the size of the next lease: the requests expected in leaseTargetSpan, but at most twice the last
-// lease, and at most maximum.
-func (r spendRate) nextSize(now time.Duration, maximum int) int {
-	span := max(time.Second, now-r.since)
-	expected := (r.spent*int(leaseTargetSpan/time.Millisecond) + int(span/time.Millisecond) - 1) / int(span/time.Millisecond)
-	return max(1, min(expected, 2*r.size, maximum))
 }
 
 // spendable returns the number of a day's requests that may be admitted without another lease.
@@ -298,15 +278,14 @@ func (a *Account) spendable(count dayCount, now ClockReading) int {
 	return min(a.tokens().tokens, count.unspent())
 }
 
-// renewTokens begins a lease of a size, and returns the unspent requests of earlier leases that it includes.
-func (a *Account) renewTokens(now ClockReading, size int) int {
+// renewTokens begins a lease, and returns the unspent requests of earlier leases that it includes.
+func (a *Account) renewTokens(now ClockReading) int {
 	if a.node == 0 {
 		return a.days.unspent()
 	}
 	t := a.tokens()
 	t.renewing = a.spendable(a.days.get(a.days.newest()), now)
 	t.tokens = t.renewing
-	t.previousRate, t.rate = t.rate, spendRate{since: now.Monotonic, size: size}
 	return t.renewing
 }
 
@@ -318,7 +297,7 @@ func (a *Account) addTokens(e *Leased, added int) {
 	}
 	t := a.tokens()
 	t.tokens += e.Unspent - t.renewing + added + e.Refunded
-	t.renewing, t.until, t.untilWall = 0, e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
+	t.until, t.untilWall = e.Monotonic+LeaseSpan, e.At.Add(LeaseSpan)
 }
 
 // A quota lease is a part of an account's daily quota. One node takes it with one event in the log and spends it in

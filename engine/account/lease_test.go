@@ -21,12 +21,14 @@ func (w *testAccount) others(recent, count int) {
 	w.account.Apply(&Leased{Account: 1, Day: w.account.today(w.now), Count: count, KeyID: "k1", At: w.now.Wall, Node: 2, RecentAdmitted: recent}, w.now)
 }
 
-// pace makes the account one with requests in the last minute, which has spent a number of its last lease in some time.
-func (w *testAccount) pace(minute int, span time.Duration, size, spent int) {
-	for range minute {
-		w.account.minute.add(w.now)
+// pace makes the account one with requests of some time ago, and with a last lease of a size.
+func (w *testAccount) pace(requests int, span time.Duration, size int) {
+	at := w.now
+	at.Monotonic -= span
+	for range requests {
+		w.account.minute.add(at)
 	}
-	w.account.tokens().rate = spendRate{w.now.Monotonic - span, size, spent}
+	w.account.lastLeaseSize = size
 }
 
 // next is the next lease for so many requests that wait.
@@ -74,11 +76,11 @@ func TestL1_L2_HowMuchANodeLeases(t *testing.T) {
 		"and no more refunds than wanted":   {waiting: 9, unspent: 8, refund: 1, before: refunded},
 		"what was not returned after all":   {waiting: 5, fresh: 12, unspent: 8, before: aborted(false)},
 		"not what may have been returned":   {waiting: 5, fresh: 20, before: aborted(true)},
-		"ahead, after 4 in a minute":        {fresh: 4, before: func(w *testAccount) { w.pace(4, leaseTargetSpan, 16, 4) }},
-		"not ahead, after 3 in a minute":    {before: func(w *testAccount) { w.pace(3, time.Second, 16, 16) }},
-		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.pace(4, time.Second, 3, 3) }},
-		"ahead, as many as a fast one uses": {fresh: 40, before: func(w *testAccount) { w.pace(4, time.Second, 20, 20) }},
-		"ahead, at most those of a minute":  {fresh: 60, before: func(w *testAccount) { w.pace(4, time.Second, 40, 40) }},
+		"ahead, after 4 in a minute":        {fresh: 4, before: func(w *testAccount) { w.pace(2, 30*time.Second, 16); w.pace(2, time.Second, 16) }},
+		"not ahead, after 3 in a minute":    {before: func(w *testAccount) { w.pace(3, time.Second, 16) }},
+		"ahead, at most twice the last":     {fresh: 6, before: func(w *testAccount) { w.pace(7, time.Second, 3) }},
+		"ahead, as many as a fast one uses": {fresh: 40, before: func(w *testAccount) { w.pace(45, time.Second, 20) }},
+		"ahead, at most those of a minute":  {fresh: 60, before: func(w *testAccount) { w.pace(70, time.Second, 40) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newClusterTestAccount(t)
@@ -135,6 +137,7 @@ func TestL1_L2_WhatALeaderGrants(t *testing.T) {
 func aborted(unknown bool) func(w *testAccount) {
 	return func(w *testAccount) {
 		w.take(10, 2)
+		w.pace(18, time.Second, 10)
 		w.account.Abort(w.account.Return(w.now), unknown)
 	}
 }

@@ -330,9 +330,7 @@ func (a *Account) Admit(digest Digest, now ClockReading, policy QuotaPolicy) (re
 	key.used = instantOf(now.Wall)
 	count.spent++
 	if a.node != 0 {
-		t := a.tokens()
-		t.tokens--
-		t.rate.spent++
+		a.tokens().tokens--
 	}
 	a.minute.add(now)
 	result.charge()

@@ -212,6 +212,14 @@ func TestL8_AnonymousByPrefix(t *testing.T) {
 	}
 }
 
+// Usage returns both quota windows of an address without charging a request.
+func (t *AnonymousTable) Usage(addr netip.Addr, now ClockReading, quota Quota) QuotaResult {
+	if row, _ := t.find(addr, clientNetworks(addr)[0].bits); row != nil {
+		return row.quotaResult(now, quota)
+	}
+	return (&anonymousClient{}).quotaResult(now, quota)
+}
+
 // A /56 has the quota of 16 clients, a /48 that of 64: for the holder of a /48 65,536 networks are not as many clients.
 // A refund counts for all, and another /48 is not affected.
 func TestL8_AnonymousByNetwork(t *testing.T) {
