@@ -2,6 +2,7 @@ package actors
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
+	"github.com/tasard/tasard/wal"
 )
 
 // Leases that are asked for in time share one write, however many accounts ask; one for which a request waits is
@@ -166,6 +168,9 @@ func TestL1_GrantOfADay_OneRecord(t *testing.T) {
 	if got := n.admitted(members[1].keys[0], 7) + n.admitted(members[2].keys[0], 7); got != 14 || n.recordCount() != before {
 		t.Errorf("%d of 14 admitted, with %d records", got, n.recordCount()-before)
 	}
+	if got := n.admitted(members[1].keys[0], 20); got != 20 {
+		t.Errorf("%d of 20 admitted with more than the grant", got)
+	}
 	want := account.DayGranted{Shards: 1, Day: engine.DateOf(noon), Size: account.LeaseSizeDefault}
 	got := n.grants(t)
 	if len(got) != 1 {
@@ -173,9 +178,6 @@ func TestL1_GrantOfADay_OneRecord(t *testing.T) {
 	}
 	if got[0].Monotonic = 0; got[0] != want {
 		t.Errorf("%+v, want %+v", got[0], want)
-	}
-	if got := n.admitted(members[1].keys[0], 20); got != 20 {
-		t.Errorf("%d of 20 admitted with more than the grant", got)
 	}
 }
 
@@ -218,6 +220,28 @@ func TestL1_GrantOfADay_CleanStopCostsNothing(t *testing.T) {
 	if len(got) != 4 || got[0].TakenBack || !got[1].TakenBack || got[2].TakenBack || !got[3].TakenBack {
 		t.Errorf("%+v", got)
 	}
+}
+
+// A grant is not taken back at a stop whose returns fail: no record has what accounts have spent of it.
+func TestL1_GrantOfADay_FailedReturnsKeepIt(t *testing.T) {
+	var n *node
+	var fails atomic.Bool
+	n = startNode(t, Config{AccountShards: 1, Journal: &memoryJournal{before: func(records [][]byte) error {
+		if fails.CompareAndSwap(true, false) {
+			return wal.ErrNoSpace
+		}
+		return n.keep(records)
+	}}})
+	m := n.join(1, 1)
+	n.admitted(m.keys[0], 2)
+	countAccounts(t, n.System)
+	fails.Store(true)
+	n.restart()
+	if got := n.grants(t); len(got) != 1 || fails.Load() {
+		t.Errorf("%+v", got)
+	}
+	n.pass(2 * time.Minute)
+	wantSpent(t, n, "after the stop", []*testMember{m}, account.LeaseSizeDefault)
 }
 
 // The minute counts what may have been spent of a grant just before a crash.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors/internal/commitlog"
+	"github.com/tasard/tasard/actors/internal/record"
 	"github.com/tasard/tasard/actors/mailbox"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -140,5 +141,28 @@ func TestK2_AReplayGivesSessionsTheirTime(t *testing.T) {
 	r.finish(1, now)
 	if id, err := r.Registry.Session(keyOf(1), now); id != 1 || err != nil {
 		t.Errorf("the session is of account %d: %v", id, err)
+	}
+}
+
+// silentActor answers nothing.
+type silentActor struct{}
+
+func (silentActor) Receive(mailbox.Message)        {}
+func (silentActor) FailsNode(mailbox.Message) bool { return false }
+func (silentActor) RejectAll(*engine.Error)        {}
+
+// TestL1_AReturnWithoutAnAnswerIsUnknown: the leader does not say that nothing was written.
+func TestL1_AReturnWithoutAnAnswerIsUnknown(t *testing.T) {
+	system := mailbox.NewSystem(mailbox.Config{Limit: 1, Workers: 1, Fail: func(err error) { t.Error(err) }})
+	defer system.Close()
+	shard := &mailbox.Ref{}
+	system.Init(shard, &mailbox.Kind{Name: "shard"}, silentActor{})
+	ask, err := record.Encode(&account.Returned{Account: 1, Day: engine.DateOf(noon), Unspent: 1, Node: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := &Accounts{Shards: []*mailbox.Ref{shard}, config: Config{WriteTimeout: time.Nanosecond}}
+	if err := leader.Grant([][]byte{ask})[0]; err != commitlog.ErrOutcomeUnknown {
+		t.Errorf("the result is %v", err)
 	}
 }
