@@ -541,6 +541,18 @@ func TestE1_TargetBytes(t *testing.T) {
 	}
 }
 
+// TestE1_PlainGetIsStrict: these heads are left to fasthttp and Malformed.
+func TestE1_PlainGetIsStrict(t *testing.T) {
+	for name, lines := range map[string]string{
+		"no Host": "X: y", "Host twice": "Host: a\r\nHost: a", "Authorization twice": "Host: a\r\nAuthorization: x\r\nAuthorization: x",
+		"connection options": "Host: a\r\nConnection: te, close", "a length": "Host: a\r\nContent-Length: 0", "a fold": "Host: a\r\nX: y\r\n\tz",
+	} {
+		if _, ok := ParsePlainGet([]byte("GET / HTTP/1.1\r\n" + lines + "\r\n\r\n")); ok {
+			t.Errorf("%s: taken for a plain GET", name)
+		}
+	}
+}
+
 // FuzzPlainGet: what ParsePlainGet accepts, fasthttp and Malformed accept too, with the same end and the same values.
 func FuzzPlainGet(f *testing.F) {
 	for _, lines := range []string{
