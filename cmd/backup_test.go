@@ -157,6 +157,17 @@ func TestRestore_OldBackup(t *testing.T) {
 	}
 }
 
+// TestRestore_Interrupted wants the advice for a directory that a killed restore has left: to restore again.
+func TestRestore_Interrupted(t *testing.T) {
+	data, left := importedData(t, observation(1, "59", "60")), t.TempDir()
+	mark := readFile(t, filepath.Join(data, "mark")) // of the files of a log, restore makes it first
+	noError(t, os.WriteFile(filepath.Join(left, "mark"), []byte(mark), 0o600))
+	for _, command := range []string{"log verify", "log repair", "export"} {
+		run(t, nil, nil, append(strings.Fields(command), "--data", left)...).fails(t, exit.BadData,
+			"if a restore was interrupted here, empty the directory and restore again; otherwise ")
+	}
+}
+
 // TestBackup_NodeLeaves: a stopping node gives no copy, and one that ends closes waiting requests, whether it has read
 // them or not: the command asks to try again.
 func TestBackup_NodeLeaves(t *testing.T) {

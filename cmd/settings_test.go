@@ -31,6 +31,7 @@ func TestSettings_EveryCommandRefuses(t *testing.T) {
 			"TASARD_STEP=soon":          `TASARD_STEP: "soon": want a duration`,
 			"TASARD_CONFIG=" + config:   config + ":1: step: ",
 			"TASARD_CONFIG=/dev/null/x": "configuration",
+			"TASARD_CONFIG=/dev/zero":   "read configuration: /dev/zero: the file is longer than 1048576 bytes; shorten it",
 		} {
 			run(t, []string{variable}, nil, commandIn(data, command)...).fails(t, exit.BadData, want)
 		}

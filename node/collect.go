@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -34,7 +33,7 @@ func (c Config) NewClient(secrets SourceSecrets) *fetch.Client {
 	}
 	if c.Definitions != "" { // the directory may contain certificates that definitions name
 		files := os.DirFS(c.Definitions)
-		config.CA = func(name string) ([]byte, error) { return fs.ReadFile(files, name) }
+		config.CA = func(name string) ([]byte, error) { return source.ReadFile(files, name) }
 	}
 	return fetch.New(config)
 }

@@ -70,6 +70,7 @@ func (e *FormatError) Error() string {
 const (
 	hintRestore      = "restore the directory from a backup, or cut the log here with tasard log repair"
 	hintAcknowledged = "this record was acknowledged; " + hintRestore
+	hintNoSegment    = "if a restore was interrupted here, empty the directory and restore again; otherwise " + hintAcknowledged
 	hintCovered      = "no record is lost: a start skips this snapshot, and tasard log repair moves it aside"
 	hintForeign      = "move the file out of the directory"
 	hintOtherBackup  = "use another copy of the backup, or an older one"

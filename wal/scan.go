@@ -64,7 +64,11 @@ func (r *scanResult) checkEnd(end position) error {
 
 func (r *scanResult) damageAtEnd(expected, found string) error {
 	path, bytes := r.end()
-	return newFault(0, expected, found).errorIn(path, bytes, r.next.sequence, hintAcknowledged)
+	hint := hintAcknowledged
+	if len(r.segments) == 0 {
+		hint = hintNoSegment
+	}
+	return newFault(0, expected, found).errorIn(path, bytes, r.next.sequence, hint)
 }
 
 // scanner reads segments in order and checks that their frames form one unbroken chain.

@@ -189,6 +189,9 @@ func previewRepair(out io.Writer, data string) error {
 		if damage.Hint = node.RefillHint(data); damage.Hint == "" {
 			damage.Hint = "restore the directory from a backup, or cut the log here with --yes: that keeps the records before this place and those in " +
 				"a snapshot, gives up the others and saves the cut bytes in *.damaged files"
+			if report.Segments == 0 {
+				damage.Hint = "if a restore was interrupted here, empty the directory and restore again; otherwise " + damage.Hint
+			}
 		}
 		return exit.Errorf(exit.BadData, "%w", damage)
 	case err != nil:

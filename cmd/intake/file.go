@@ -22,6 +22,9 @@ import (
 // waits for the disk.
 const batchObservationsMin = 8192
 
+// progressInterval is the time between two messages about the progress of an import.
+const progressInterval = 10 * time.Second
+
 // fileImport imports one file into a node's data.
 type fileImport struct {
 	sink    engine.Ingester
@@ -114,6 +117,7 @@ func (f *fileImport) importFile(ctx context.Context, file *process.Input) error 
 	if err != nil {
 		return openFailure(err)
 	}
+	var reported time.Duration // elapsed at the last message about the progress
 	for more := true; more; {
 		if ctx.Err() != nil {
 			return interrupted(file.Name, reader.Lines())
@@ -130,6 +134,10 @@ func (f *fileImport) importFile(ctx context.Context, file *process.Input) error 
 			return err
 		}
 		f.counts.elapsed = f.clock().Sub(start)
+		if more && f.counts.elapsed >= reported+progressInterval {
+			reported = f.counts.elapsed
+			f.report.progress(fmt.Sprintf("%s: %s so far, in %s", file.Name, terminal.Plural(f.counts.lines, "line"), reported.Round(time.Second)))
+		}
 	}
 	return nil
 }

@@ -46,21 +46,25 @@ func (d *fakeSink) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 // recordedReport keeps what it receives.
 type recordedReport struct {
 	report
-	lines []string
+	lines    []string
+	progress []string
 }
 
 func record() *recordedReport {
 	r := &recordedReport{}
 	keep := func(text string) { r.lines = append(r.lines, text) }
-	r.report = report{warn: keep, rejected: func(l rejectedLine) { keep(l.String()) }}
+	r.report = report{
+		warn: keep, rejected: func(l rejectedLine) { keep(l.String()) },
+		progress: func(text string) { r.progress = append(r.progress, text) },
+	}
 	return r
 }
 
-// tickingClock is a clock that moves a second each time it is read.
+// tickingClock is a clock that moves five seconds each time it is read.
 func tickingClock() func() time.Time {
 	now := time.Date(2026, 6, 30, 15, 0, 0, 0, time.UTC)
 	return func() time.Time {
-		now = now.Add(time.Second)
+		now = now.Add(5 * time.Second)
 		return now
 	}
 }
@@ -69,7 +73,8 @@ func inputOf(text string) *process.Input {
 	return &process.Input{ReadCloser: io.NopCloser(strings.NewReader(text)), Name: "o.csv"}
 }
 
-// TestIntake_NothingIsLost wants every line of any file to be counted once, across hand-overs.
+// TestIntake_NothingIsLost wants every line of any file to be counted once, across hand-overs, and the progress to be
+// reported every ten seconds.
 func TestIntake_NothingIsLost(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(header)
@@ -91,6 +96,9 @@ func TestIntake_NothingIsLost(t *testing.T) {
 	c := in.counts
 	if c.lines != count || c.accepted+c.quarantined+c.refused+c.malformed != count || len(recorded.lines) != count-c.accepted || to.calls < 3 {
 		t.Errorf("%+v of %d lines, %d recorded, %d hand-overs", c, count, len(recorded.lines), to.calls)
+	}
+	if len(recorded.progress) != 1 || !strings.HasSuffix(recorded.progress[0], " lines so far, in 10s") {
+		t.Errorf("the progress is %q", recorded.progress)
 	}
 	if c.malformed != (count+6)/7 {
 		t.Errorf("%d malformed lines, want %d", c.malformed, (count+6)/7)

@@ -122,7 +122,7 @@ type importTarget struct {
 // withTarget calls work with the running node, or with the data directory if no node is running.
 func withTarget(ctx context.Context, p *process.Process, o importOptions, work func(*importTarget, *report) error) (err error) {
 	say := func(text string) { terminal.Fprintf(p.Stderr, "%s\n", text) }
-	report := &report{warn: say, rejected: func(l rejectedLine) { say(l.String()) }}
+	report := &report{warn: say, progress: say, rejected: func(l rejectedLine) { say(l.String()) }}
 	selected := datadir.Options{Data: o.Config.Dir, Socket: o.Config.Admin.Socket}
 	if running := selected.Running(ctx); running != nil && datadir.RequireDir(o.Config.Dir) == nil {
 		reference, err := node.LoadReferenceData(o.Config.Catalogue, o.Config.Definitions)
@@ -171,6 +171,7 @@ func importEach(p *process.Process, target *importTarget, report *report, count 
 func Import(ctx context.Context, p *process.Process, n *node.Node, file *process.Input, log *slog.Logger) error {
 	fi := &fileImport{sink: n.System(), clock: p.Clock, sources: n.Catalogue(), report: &report{
 		warn:     func(text string) { log.Warn(text) },
+		progress: func(text string) { log.Info(text) },
 		rejected: func(l rejectedLine) { log.Warn(l.String(), "outcome", l.Outcome, "reason", l.Reason, "line", l.Line) },
 	}}
 	err := fi.importFile(ctx, file)
@@ -202,6 +203,7 @@ func readOnly(err error) bool {
 // report tells an operator about the problems of an import.
 type report struct {
 	warn     func(text string)  // for valid input that may be a mistake
+	progress func(text string)  // how much of a large file has been imported
 	rejected func(rejectedLine) // called for each rejected line, in the order of the file
 }
 

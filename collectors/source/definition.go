@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tasard/tasard/collectors/values"
@@ -38,7 +39,7 @@ type Definition struct {
 // Expiry says how long a quote is valid. The quote expires at the earlier of the two times.
 type Expiry struct {
 	AfterCheck time.Duration // time after the last check of the source; 26 h by default
-	AfterDate  time.Duration // time after the end of the quote's effective date in Santo Domingo; 0 = no limit
+	AfterDate  time.Duration // time after the end of the quote's effective date in Santo Domingo; 0 = no limit, for a source without dates
 }
 
 // Evidence names the programs that have read a site as its definition does, and says when. It is for people.
@@ -94,6 +95,14 @@ func (d *Definition) SecretNames() []string {
 		return []string{d.OAuth2.ClientID, d.OAuth2.ClientSecret}
 	}
 	return nil
+}
+
+// isDated reports whether a page of the definition gives its rates a date.
+func (d *Definition) isDated() bool {
+	return slices.ContainsFunc(d.Pages, func(p Page) bool {
+		e := p.Extract
+		return e.Date != nil || e.Sheet != nil || e.Rows != nil && e.Rows.Date != nil
+	})
 }
 
 // Page says how to get one document of a source and how to read it.

@@ -33,6 +33,10 @@ import (
 const (
 	fileBytesMax  = 256 << 10
 	decimalsLimit = 8 // number of decimals of a price that the engine keeps
+
+	// afterDateDefault is how long a rate with a date is valid after that day: over a long weekend. Without a limit, a
+	// page that its institution has stopped updating would stay current, because each check of it renews its rates.
+	afterDateDefault = 5 * 24 * time.Hour
 )
 
 // definitionFile is the content of one file: a whole definition, or changes of an existing definition.
@@ -94,6 +98,9 @@ func readDefinitionFile(name string, text []byte, tested bool) (*definitionFile,
 		d.Expiry.AfterCheck, _ = time.ParseDuration(more.Expiry.AfterCheck)
 	}
 	d.Expiry.AfterDate, _ = time.ParseDuration(more.Expiry.AfterDate)
+	if more.Expiry.AfterDate == "" && d.isDated() {
+		d.Expiry.AfterDate = afterDateDefault
+	}
 	for _, b := range more.Bounds {
 		lowest, _ := engine.ReadDecimal(b.Lowest) // of "": null
 		highest, _ := engine.ReadDecimal(b.Highest)

@@ -81,6 +81,20 @@ func TestDefaultsOfADefinition(t *testing.T) {
 	}
 }
 
+// Without afterDate, a rate of an operator's own definition with a date is valid for five days after it, like those of
+// the built-in definitions: a page that its institution has stopped updating does not stay current.
+func TestT3_DatedRatesExpireByDefault(t *testing.T) {
+	const pageDate = `"extract": {"date": {"at": ".fecha", "form": "iso"}, `
+	for name, text := range map[string]string{
+		"date in each row": jsonFile, "date of a page": strings.Replace(rowsFile, `"extract": {`, pageDate, 1),
+		"date of a sheet": strings.Replace(sheetFile, `{"afterDate": "120h"}`, "{}", 1),
+	} {
+		if strings.Contains(text, "afterDate") || mustRead(t, text).Expiry.AfterDate != 120*time.Hour {
+			t.Errorf("%s: %+v\n%s", name, mustRead(t, text).Expiry, text)
+		}
+	}
+}
+
 type broken struct{ file, old, fresh, want string }
 
 // A definition may send a secret in clear to this machine.

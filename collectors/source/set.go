@@ -76,7 +76,7 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	var problems []error
 	for _, file := range listing {
 		var loaded *definitionFile
-		data, err := fs.ReadFile(files, path.Join(dir, file.Name()))
+		data, err := ReadFile(files, path.Join(dir, file.Name()))
 		if err == nil {
 			loaded, err = readDefinitionFile(file.Name(), data, tested)
 		}
@@ -96,6 +96,24 @@ func (s *Set) extend(files fs.FS, dir string, tested bool) (*Set, error) {
 	set := NewSet(slices.Collect(maps.Values(extended))...)
 	set.text = text
 	return set, nil
+}
+
+// readBytesMax is the maximum size of a definition or certificate that ReadFile reads.
+const readBytesMax = 1 << 20
+
+// ReadFile reads a definition, or a certificate that a definition names. It opens only a regular file: a named pipe
+// could block forever, and a device have no end.
+func ReadFile(files fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: want a regular file, found a directory, pipe or device", name)
+	case info.Size() > readBytesMax:
+		return nil, fmt.Errorf("%s: the file is longer than %d bytes; shorten it", name, readBytesMax)
+	}
+	return fs.ReadFile(files, name)
 }
 
 // ReadDefinition reads the text of a file with a whole definition. The error joins all problems.

@@ -200,8 +200,14 @@ func TestABrokenDirectoryIsRefusedAsAWhole(t *testing.T) {
 			}
 		}
 	}
-	if _, err := source.DefaultSet().Extend(fstest.MapFS{}, "nowhere"); err == nil {
-		t.Error("a directory that is not there is no error")
+	for want, dir := range map[string]fstest.MapFS{
+		"open nowhere": {},
+		"pipe.json: want a regular file, found a directory, pipe or device": {"nowhere/pipe.json": {Mode: fs.ModeNamedPipe}},
+		"long.json: the file is longer than 1048576 bytes; shorten it":      {"nowhere/long.json": {Data: make([]byte, 1<<20+1)}},
+	} {
+		if _, err := source.DefaultSet().Extend(dir, "nowhere"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

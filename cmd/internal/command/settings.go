@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -90,15 +91,32 @@ func Resolve(cmd *cobra.Command, environ []string) error {
 	}
 	if path != "" {
 		var lines map[string]Given
-		text, err := os.ReadFile(path) //nolint:gosec // G304: the operator names it
+		text, err := readConfig(path)
 		if err != nil {
 			err = exit.Errorf(exit.BadData, "read configuration: %w", err)
 		} else {
-			lines, err = ParseConfig(path, string(text), known)
+			lines, err = ParseConfig(path, text, known)
 		}
 		problems = append(problems, err, apply(cmd, lines))
 	}
 	return errors.Join(problems...)
+}
+
+// configBytesMax is the maximum size of a configuration file.
+const configBytesMax = 1 << 20
+
+// readConfig reads a configuration file or named pipe. A device may have no end.
+func readConfig(path string) (string, error) {
+	file, err := os.Open(path) //nolint:gosec // G304: the operator names it
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }() // nothing was written to it
+	text, err := io.ReadAll(io.LimitReader(file, configBytesMax+1))
+	if err == nil && len(text) > configBytesMax {
+		err = fmt.Errorf("%s: the file is longer than %d bytes; shorten it", path, configBytesMax)
+	}
+	return string(text), err
 }
 
 // RequireData returns an error if the command needs a data directory and --data is not set.
