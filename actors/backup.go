@@ -13,18 +13,20 @@ import (
 )
 
 // Backup takes a snapshot now and writes it to w; see wal.WriteBackup. The snapshot contains every change acknowledged
-// before the call. Reads and changes continue meanwhile. Close waits for Backup.
+// before the call. Reads and changes continue meanwhile.
 func (s *System) Backup(w io.Writer, program string) (wal.BackupInfo, error) {
-	if err := s.beginCall(); err != nil {
-		return wal.BackupInfo{}, err
-	}
-	defer s.calls.leave()
 	state, err := s.snapshot()
 	if err != nil {
 		return wal.BackupInfo{}, err
 	}
 	info := wal.BackupInfo{Program: program, TakenAt: s.config.Clock().UTC(), Sequence: state.Sequence}
 	return info, wal.WriteBackup(w, info, state.Write)
+}
+
+// backup writes a backup for another node.
+func (s *System) backup(w io.Writer) error {
+	_, err := s.Backup(w, "")
+	return err
 }
 
 // BackupContents counts the contents of a backup.
@@ -68,8 +70,13 @@ func (s *System) States() ([]engine.SavedCurrency, error) {
 	return states, nil
 }
 
-// snapshot returns the states of all currencies and accounts after the same record.
+// snapshot returns the states of all currencies and accounts after the same record. They do not change any more, so
+// Close does not wait for their use.
 func (s *System) snapshot() (*commitlog.StateSnapshot, error) {
+	if err := s.beginCall(); err != nil {
+		return nil, err
+	}
+	defer s.calls.leave()
 	q := mailbox.NewRequest[struct{}, *commitlog.StateSnapshot](struct{}{})
 	s.log.Ref.Send(q)
 	return q.Wait(s.config.WriteTimeout)

@@ -120,7 +120,7 @@ func (s *System) populate(r *replayer) error {
 	}
 	s.log.Start()
 	if s.log.Shared != nil {
-		s.log.Shared.Serve(s.answer)
+		s.log.Shared.Serve(s.answer, s.backup)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

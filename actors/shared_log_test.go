@@ -141,7 +141,7 @@ func (j *sharedJournal) Leadership() (term, after uint64) {
 }
 
 // Serve implements commitlog.SharedJournal.
-func (j *sharedJournal) Serve(answer func([]byte) []byte) {
+func (j *sharedJournal) Serve(answer func([]byte) []byte, _ func(io.Writer) error) {
 	j.node.log.with(func() { j.serve = answer })
 }
 

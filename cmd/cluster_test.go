@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -279,25 +278,26 @@ func TestCluster_Alone(t *testing.T) {
 	}
 }
 
-// TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one took in.
+// TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one had before the
+// cluster was formed, and with some that it took in later.
 func TestContract_Cluster(t *testing.T) {
 	t.Parallel()
-	at, secret := clusterAddresses(t), secretFile(t)
-	var nodes []*program
-	var first string
-	for i := range at {
-		data := t.TempDir()
-		nodes = append(nodes, start(t, realNow, serveArgs(data, clusterArgs(i+1, at, secret)...)...))
-		first = cmp.Or(first, data)
-	}
-	for _, one := range nodes {
-		one.listening().Await("recovered")
-	}
+	at, secret, first := clusterAddresses(t), secretFile(t), t.TempDir()
 	var lines []string
 	for i, institution := range []string{"popular", "bhd", "scotiabank", "banreservas"} {
 		lines = append(lines, fmt.Sprintf("2026-06-30T14:%02d:00Z,%s,USD,,,58.%d0,59.%d0,%s-site,,\n", i, institution, i, i/2, institution))
 	}
-	mustRun(t, "import", "--data", first, observationsFile(t, lines...))
+	mustRun(t, "import", "--data", first, observationsFile(t, lines[:2]...))
+	var nodes []*program
+	for i, data := range []string{first, t.TempDir(), t.TempDir()} {
+		nodes = append(nodes, start(t, realNow, serveArgs(data, clusterArgs(i+1, at, secret)...)...))
+	}
+	for _, one := range nodes {
+		one.listening().Await("recovered")
+	}
+	nodes[2].Await(`msg="state copied from another node"`)
+	nodes[0].Await(`msg="problem ended" condition=cluster`)
+	mustRun(t, "import", "--data", first, observationsFile(t, lines[2:]...))
 	eventually(t, "the third node has the rates", func() bool {
 		status, _ := nodes[2].ask(http.MethodGet, "/v1/rates")
 		return status == http.StatusOK && strings.Contains(nodes[2].mustGet("/v1/rates"), `"total":4`)

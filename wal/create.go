@@ -36,6 +36,25 @@ func Create(dir string, o Options, sequence uint64, write func(io.Writer) error)
 	return nil
 }
 
+// Replace replaces the log in dir by a new one, which begins like that of Create with a sequence that the old log does
+// not reach. It keeps the other files of dir. After an error or a crash the directory has the old log, or every command
+// refuses it until another Replace completes the new one.
+func Replace(dir string, sequence uint64, write func(io.Writer) error) error {
+	return replace(dir, realDisk(), sequence, write)
+}
+
+func replace(dir string, disk *disk, sequence uint64, write func(io.Writer) error) error {
+	dir, lockFile, err := lockDir(dir, disk.makeDir)
+	if err == nil {
+		d := &newDirectory{dir: dir, disk: disk, sequence: sequence}
+		err = d.writeLog(write)
+	}
+	if err = errors.Join(err, unlock(lockFile)); err != nil {
+		return fmt.Errorf("replace log: %w", err)
+	}
+	return nil
+}
+
 // CheckEmpty returns nil if Create would accept dir (missing or empty). It changes nothing.
 func CheckEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -70,8 +89,7 @@ func (d *newDirectory) prepare(dir string) error {
 	return d.disk.makeDir(dir)
 }
 
-// fill writes the high-water mark, the snapshot and an empty segment, in this order. Then it verifies the directory
-// like Open.
+// fill makes the log. After an error it removes everything.
 func (d *newDirectory) fill(write func(io.Writer) error) error {
 	entries, err := os.ReadDir(d.dir) // another process may have created files between CheckEmpty and the lock
 	if err == nil && len(entries) > 1 {
@@ -80,8 +98,20 @@ func (d *newDirectory) fill(write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
+	if err := d.writeLog(write); err != nil {
+		return errors.Join(err, d.removeAll())
+	}
+	return nil
+}
+
+// writeLog writes the high-water mark, the snapshot and an empty segment, in this order. Before the snapshot it removes
+// the files of an earlier log. Then it verifies the directory like Open.
+func (d *newDirectory) writeLog(write func(io.Writer) error) error {
 	first := position{frame: d.sequence + 1, sequence: d.sequence + 1}
-	err = writeMark(d.dir, d.disk, mark{first: first.frame, end: first})
+	err := writeMark(d.dir, d.disk, mark{first: first.frame, end: first})
+	if err == nil {
+		err = d.removeEarlier()
+	}
 	switch {
 	case err != nil:
 	case d.sequence == 0:
@@ -97,10 +127,21 @@ func (d *newDirectory) fill(write func(io.Writer) error) error {
 	if err == nil {
 		_, err = examine(d.dir, nil)
 	}
-	if err != nil {
-		return errors.Join(err, d.removeAll())
+	return err
+}
+
+// removeEarlier removes the segments and snapshots of an earlier log.
+func (d *newDirectory) removeEarlier() error {
+	paths, err := Files(d.dir)
+	for _, path := range paths {
+		if filepath.Base(path) != markName {
+			err = errors.Join(err, d.disk.remove(path))
+		}
 	}
-	return nil
+	if len(paths) > 1 {
+		err = errors.Join(err, d.disk.syncDir(d.dir))
+	}
+	return err
 }
 
 // file creates a file, fills it and syncs it.

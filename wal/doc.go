@@ -42,6 +42,7 @@
 // # How data flows
 //
 //	Create         begin a log with a snapshot from elsewhere, such as a backup
+//	Replace        the same, in place of another log
 //	Append         write the frame, sync it, advance the mark
 //	WriteSnapshot  write and sync a temporary file, rename it, sync the directory
 //	DropBefore     remove whole segments that two snapshots cover

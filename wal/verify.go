@@ -87,15 +87,9 @@ func Files(dir string) ([]string, error) {
 // files can be copied while another process has the log open. CopyFiles does not verify them. The newest segment may
 // end in an incomplete batch; opening the copy verifies it and cuts that off. If the other process removes a file
 // meanwhile, the error is fs.ErrNotExist; then repeat the call. The first error of visit ends CopyFiles.
-func CopyFiles(dir string, visit func(name string, bytes int64, data io.Reader) error) error {
+func CopyFiles(dir string, visit func(name string, content io.Reader) error) error {
 	copyFile := func(path string) error {
-		return withFile(path, fileRead, func(f *os.File) error {
-			info, err := f.Stat()
-			if err != nil {
-				return err
-			}
-			return visit(filepath.Base(path), info.Size(), io.LimitReader(f, info.Size()))
-		})
+		return withFile(path, fileRead, func(f *os.File) error { return visit(filepath.Base(path), f) })
 	}
 	// The mark is copied before the other files are listed, so that the copy does not end before its mark.
 	if err := copyFile(filepath.Join(dir, markName)); err != nil && !errors.Is(err, fs.ErrNotExist) {

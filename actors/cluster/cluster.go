@@ -30,10 +30,11 @@ type Cluster struct {
 	transport *transport
 	peers     *peerTable
 	store     *store
-	transfers chan struct{} // limits sendLog
+	sending   sync.Mutex    // held by sendBackup
 	callsNow  chan struct{} // limits answerCall
 
-	serve atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
+	serve  atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
+	backup atomic.Pointer[func(io.Writer) error]       // writes a backup of this node's state; nil until Journal.Serve
 
 	replica     *replica      // runs from Join on
 	replicaDone chan struct{} // closed when the goroutine of the replica has ended
@@ -43,7 +44,7 @@ type Cluster struct {
 	journal atomic.Pointer[Journal]  // nil until Join returns
 	self    atomic.Pointer[identity] // never nil
 
-	copiedAt time.Time // when this process copied another node's log, or zero; not changed after Join
+	copiedAt time.Time // when this process copied another node's state, or zero; not changed after Join
 
 	health       atomic.Pointer[actors.ClusterHealth]
 	leaderSeenAt time.Time // when this node most recently saw a majority; used only by watch
@@ -65,7 +66,7 @@ func Open(config Config) (*Cluster, error) {
 	}
 	config.Logger.Info("joining the cluster "+config.Cluster, "node", config.Node, "address", config.Listen)
 	host, _ := os.Hostname() // without a name the process ID has to do
-	c := &Cluster{config: config, logger: config.Logger, transfers: make(chan struct{}, transfersMax), callsNow: make(chan struct{}, callsMax),
+	c := &Cluster{config: config, logger: config.Logger, callsNow: make(chan struct{}, callsMax),
 		replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -81,7 +82,7 @@ func (c *Cluster) joinError(err error) error {
 }
 
 // Join joins the cluster and returns this node's journal, which must be closed before the Cluster. A node without a log
-// waits for the cluster until ctx ends, and copies another node's log if necessary. A node with a log waits only a few
+// waits for the cluster until ctx ends, and copies another node's state if needed. A node with a log waits only a few
 // seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, the error says
 // what the operator should do. Join must be called once.
 func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
@@ -118,7 +119,11 @@ func (c *Cluster) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if self.hasStream() && !exists(filepath.Join(c.config.Dir, raftDirName)) {
+	raftExists, err := wal.Exists(filepath.Join(c.config.Dir, raftDirName))
+	switch {
+	case err != nil:
+		return err
+	case self.hasStream() && !raftExists:
 		return earlierVersion(c.config.Dir)
 	}
 	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {

@@ -77,7 +77,7 @@ const (
 	nameBytesMax = 64
 
 	// checkpointEntriesDefault is the number of entries after which the store writes a checkpoint. The newer half of
-	// them stays in memory for nodes that are behind. A node that needs older ones copies another node's log.
+	// them stays in memory for nodes that are behind. A node that needs older ones copies another node's state.
 	checkpointEntriesDefault = 20_000
 )
 

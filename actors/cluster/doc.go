@@ -33,7 +33,8 @@
 //	| sequence | previous | the record |   previous: CRC-32C of the previous record
 //	+----------+----------+------------+
 //
-// By previous a node detects, before it applies the record, that its local log has another history.
+// By previous a node detects, before it applies the record, that its local log has another history. 0 is unknown:
+// the log of the cluster, or that of the node that proposed the record, began with a backup.
 //
 // Only the leader proposes records, each once, and only in a term in which it has applied everything of earlier terms
 // (Leadership). Others ask it (Ask). If it ceases to lead meanwhile, the outcome is unknown. A node whose local log is
@@ -41,15 +42,14 @@
 //
 //	DIR/                     the local log and the snapshots (package wal)
 //	DIR/raft/                entries, votes and state of raft, with the secret key for hashes of login codes (store.go);
-//	                         never in a backup or in a copy for another node
+//	                         never in a backup
 //	DIR/cluster.json         the stream and the node to which the log belongs, and the node's ID in raft
 //	DIR/cluster.lock         a lock that allows one process at a time
-//	DIR/incoming.part/       an incomplete copy of another node's log
-//	DIR/incoming/, install/  a complete copy; the same while its files are moved to DIR
+//	DIR/incoming.backup      a backup of another node, until it has replaced the local log (install.go)
 //
 // A member creates the stream when all members are reachable and none belongs to a stream. If one member has a log, the
 // stream continues that log. Two logs are an error. A node that needs entries older than the leader's checkpoint copies
-// another node's log when it starts.
+// another node's state when it starts: a backup, as tasard backup makes it, sent by the running node.
 //
 // Not promised: an isolated node may report a majority for three seconds; records that two disks lose at the same time
 // may be lost. Start with cluster.go, journal.go and replica.go.

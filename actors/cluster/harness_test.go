@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -202,6 +204,7 @@ type testNode struct {
 	err     error         // of Follow, once done is closed
 
 	gate      sync.Mutex // blocks deliveries while it is locked
+	records   []string   // the state: all records of the stream
 	delivered atomic.Uint64
 	appending sync.Mutex
 }
@@ -217,8 +220,11 @@ func startNode(ctx context.Context, c Config) (*testNode, error) {
 		return nil, errors.Join(err, joined.Close())
 	}
 	n := &testNode{cluster: joined, done: make(chan struct{})}
+	if n.records, err = readState(joined.Journal()); err != nil {
+		return nil, errors.Join(err, joined.Journal().Close(), joined.Close())
+	}
 	n.delivered.Store(joined.Journal().Last())
-	joined.Journal().Serve(n.answer)
+	joined.Journal().Serve(n.answer, n.backup)
 	following, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	go func() {
@@ -234,6 +240,7 @@ func (n *testNode) deliver(sequence uint64, record []byte) {
 	if last := n.last(); sequence != last+1 || len(record) == 0 {
 		panic(fmt.Sprintf("record %d after %d", sequence, last))
 	}
+	n.records = append(n.records, string(record))
 	n.delivered.Store(sequence)
 }
 
@@ -263,18 +270,30 @@ func (n *testNode) awaitEnd(t testing.TB) error {
 	return err
 }
 
-// log returns the records of the local log after a sequence.
-func (n *testNode) log(t testing.TB, after uint64) (records []string) {
+// log returns the records after a sequence, as this node has them on disk.
+func (n *testNode) log(t testing.TB, after uint64) []string {
 	t.Helper()
-	j := n.cluster.Journal()
-	err := j.Read(max(j.First(), after+1), func(_ uint64, record []byte) error {
-		records = append(records, string(record))
-		return nil
-	})
+	records, err := readState(n.cluster.Journal())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return records
+	return records[after:]
+}
+
+// readState returns all records of the stream: those in the state with which the local log begins, and those after it.
+func readState(j *Journal) (records []string, err error) {
+	_, state, ok, err := j.Snapshot()
+	if ok {
+		err = errors.Join(json.NewDecoder(state).Decode(&records), state.Close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = j.Read(j.First(), func(_ uint64, record []byte) error {
+		records = append(records, string(record))
+		return nil
+	})
+	return records, err
 }
 
 // append appends a record at the leader, and waits until this node has it. It repeats what no leader has accepted.
@@ -327,6 +346,14 @@ func (n *testNode) answer(record []byte) []byte {
 		return nil
 	}
 	return binary.LittleEndian.AppendUint64(nil, place)
+}
+
+// backup writes a backup for another node.
+func (n *testNode) backup(w io.Writer) error {
+	n.gate.Lock()
+	records := slices.Clone(n.records)
+	n.gate.Unlock()
+	return wal.WriteBackup(w, wal.BackupInfo{Sequence: uint64(len(records))}, func(w io.Writer) error { return json.NewEncoder(w).Encode(records) })
 }
 
 // mustAppend is append that fails the test on an error.

@@ -14,7 +14,7 @@ import (
 
 const (
 	identityName   = "cluster.json"
-	raftDirName    = "raft"         // entries and votes of raft; never part of a backup or of a copy for another node
+	raftDirName    = "raft"         // entries and votes of raft; never part of a backup
 	lockName       = "cluster.lock" // allows one process at a time
 	identityFormat = 2
 )

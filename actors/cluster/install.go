@@ -1,25 +1,18 @@
 package cluster
 
 import (
-	"archive/tar"
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/tasard/tasard/wal"
-)
-
-const (
-	incomingPartialName = "incoming.part"
-	incomingName        = "incoming"
-	installName         = "install"
 )
 
 // lockDir locks the data directory for this process. Package wal locks the log too, but only while the log is open,
@@ -47,193 +40,114 @@ func unlockDir(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// archiveEnd is the name of the empty file that ends an archive. An archive without this file is truncated.
-const archiveEnd = "end"
+// incomingName is a backup of another node in the data directory, until install has made this node's log of it.
+const incomingName = "incoming.backup"
 
-// packLog writes the files of the log in dir as a tar archive. The log may be in use.
-func packLog(dir string, out io.Writer) error {
-	w := tar.NewWriter(out)
-	err := wal.CopyFiles(dir, func(name string, bytes int64, data io.Reader) error {
-		err := w.WriteHeader(&tar.Header{Name: name, Size: bytes, Mode: 0o600})
-		if err == nil {
-			_, err = io.Copy(w, data)
-		}
-		return err
-	})
-	if err == nil {
-		err = w.WriteHeader(&tar.Header{Name: archiveEnd, Mode: 0o600})
-	}
-	return errors.Join(err, w.Close())
+// receiveBackup writes a backup of a state after record last to DIR/incoming.backup. It verifies the backup first. It
+// does not change the log in dir.
+func receiveBackup(dir string, backup io.Reader, last uint64) error {
+	path := filepath.Join(dir, incomingName)
+	return wal.CreateFile(path,
+		func(file io.Writer) error {
+			_, err := io.Copy(file, backup)
+			return err
+		},
+		func(file io.Reader) error {
+			r, err := wal.OpenBackup(file, "backup of another node")
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			if r.Info.Sequence <= last {
+				return fmt.Errorf("its state is after record %d, this node has %d", r.Info.Sequence, last)
+			}
+			_, err = io.Copy(io.Discard, r)
+			return err
+		})
 }
 
-// receiveLog unpacks the log of another node into DIR/incoming, where DIR is this node's data directory, and verifies
-// it. It does not change the log in DIR.
-func receiveLog(c *Config, archive io.Reader) (wal.Report, error) {
-	partial, complete := filepath.Join(c.Dir, incomingPartialName), filepath.Join(c.Dir, incomingName)
-	if err := os.RemoveAll(partial); err != nil {
-		return wal.Report{}, err
-	}
-	err := unpackLog(archive, partial)
-	var report wal.Report
-	if err == nil {
-		report, err = wal.Verify(partial)
+// install replaces the log in dir by the state in DIR/incoming.backup. Without this file it does nothing. After a crash
+// at any point the next call completes the replacement. The log must not be open.
+func install(dir string) error {
+	incomplete, err := filepath.Glob(filepath.Join(dir, "."+incomingName+".*"))
+	for _, path := range incomplete {
+		err = errors.Join(err, os.Remove(path))
 	}
 	if err != nil {
-		return report, errors.Join(err, os.RemoveAll(partial))
+		return fmt.Errorf("remove an incomplete backup of another node: %w", err)
 	}
-	if err := os.Rename(partial, complete); err != nil {
-		return report, err
-	}
-	return report, syncDir(c.Dir)
-}
-
-// unpackLog writes the files of an archive, durably.
-func unpackLog(archive io.Reader, dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	r := tar.NewReader(archive)
-	for {
-		header, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return io.ErrUnexpectedEOF
-		case err != nil:
-			return err
-		case header.Name == archiveEnd:
-			return syncDir(dir)
-		}
-		f, err := os.OpenFile(filepath.Join(dir, filepath.Base(header.Name)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = io.CopyN(f, r, header.Size)
-		if err == nil {
-			err = f.Sync()
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-	}
-}
-
-// install replaces the log in DIR by the copy of a log in DIR/incoming. If there is no such copy, it does nothing.
-// After a crash at any point the next call completes the replacement. The log must not be open.
-func install(dir string) error {
-	if err := os.RemoveAll(filepath.Join(dir, incomingPartialName)); err != nil {
-		return fmt.Errorf("remove an incomplete copy: %w", err)
-	}
-	complete, installing := filepath.Join(dir, incomingName), filepath.Join(dir, installName)
-	if exists(complete) {
-		if err := removeLog(dir); err != nil {
-			return fmt.Errorf("remove the replaced log: %w", err)
-		}
-		if err := os.Rename(complete, installing); err != nil {
-			return err
-		}
-		if err := syncDir(dir); err != nil {
-			return err
-		}
-	}
-	if !exists(installing) {
+	path := filepath.Join(dir, incomingName)
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := moveLog(installing, dir); err != nil {
-		return fmt.Errorf("install the log of another node: %w", err)
+	if err == nil {
+		err = errors.Join(restore(dir, file, path), file.Close())
+	}
+	if err == nil {
+		err = errors.Join(os.Remove(path), syncDir(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("install the state of another node: %w", err)
 	}
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-func removeLog(dir string) error {
-	files, err := wal.Files(dir)
+func restore(dir string, file io.Reader, name string) error {
+	r, err := wal.OpenBackup(file, name)
 	if err != nil {
 		return err
 	}
-	for _, f := range files {
-		if err := os.Remove(f); err != nil {
-			return err
-		}
-	}
-	return syncDir(dir)
+	defer r.Close()
+	return wal.Replace(dir, r.Info.Sequence, func(state io.Writer) error {
+		_, err := io.Copy(state, r)
+		return err
+	})
 }
 
-// moveLog moves the files of a log. It first moves the high-water mark, a file with the sequence of the newest record.
-// Until the records up to this sequence are in the same directory, wal.Open returns an error.
-func moveLog(src, dst string) error {
-	files, err := wal.Files(src)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := os.Rename(f, filepath.Join(dst, filepath.Base(f))); err != nil {
-			return err
-		}
-		if err := syncDir(dst); err != nil {
-			return err
-		}
-	}
-	if err := os.RemoveAll(src); err != nil {
-		return err
-	}
-	return syncDir(dst)
-}
+// backupTimeout limits the wait for the next part of a backup, at both ends.
+const backupTimeout = 10 * time.Second
 
-const (
-	transfersMax = 2 // maximum number of concurrent transfers from this node
-	chunkBytes   = 256 << 10
-	chunkTimeout = 10 * time.Second // maximum wait for a chunk
-)
-
-// sendLog answers a kindLogRequest with an archive of this node's log. Nothing may follow on the connection.
-func (c *Cluster) sendLog(conn *timedConn) {
-	err := errors.New("this node is sending its log to other nodes already")
-	select {
-	case c.transfers <- struct{}{}:
-		defer func() { <-c.transfers }()
-		if err = errors.New("this node has no complete log yet"); c.Journal() != nil {
-			conn.limit = chunkTimeout
-			out := bufio.NewWriterSize(conn, chunkBytes)
-			err = errors.Join(packLog(c.config.Dir, out), out.Flush())
-		}
-	default:
+// sendBackup answers a kindBackupRequest with a backup of this node's state, to one node at a time. Nothing may follow
+// on the connection.
+func (c *Cluster) sendBackup(conn *timedConn) {
+	err := errors.New("this node has no state yet, or is sending it to another node")
+	if backup := c.backup.Load(); backup != nil && c.sending.TryLock() {
+		conn.limit = backupTimeout
+		err = (*backup)(conn)
+		c.sending.Unlock()
 	}
 	if err != nil {
-		c.logger.Warn("log not sent to another node", "cause", err.Error())
+		c.transport.log.write("backup", slog.LevelWarn, "state not sent to another node", "cause", err.Error())
 	}
 }
 
-// fetchLog copies the log of another node into DIR/incoming, where DIR is this node's data directory. It tries one
-// node after the other until it succeeds or ctx ends.
-func (c *Cluster) fetchLog(ctx context.Context) (wal.Report, error) {
+// fetchBackup receives a backup of another node, with a state after record last. It tries one node after the other
+// until it succeeds or ctx ends.
+func (c *Cluster) fetchBackup(ctx context.Context, last uint64) error {
 	for {
 		sources, err := c.peers.backupSources(c.self.Load().Stream)
 		for _, source := range sources {
-			var info wal.Report
-			if info, err = c.fetchLogFrom(ctx, source.Name, source.Address); err == nil {
-				return info, nil
+			if err = c.fetchBackupFrom(ctx, source.Name, source.Address, last); err == nil {
+				return nil
 			}
-			c.logger.Warn("log not received", "from", source.Name, "cause", err.Error())
+			c.transport.log.write("state of "+source.Name, slog.LevelWarn, "state not received", "from", source.Name, "cause", err.Error())
 		}
 		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
-			return wal.Report{}, fmt.Errorf("%w; the last answer: %w", ctxErr, err)
+			return fmt.Errorf("%w; the last answer: %w", ctxErr, err)
 		}
 	}
 }
 
-func (c *Cluster) fetchLogFrom(ctx context.Context, name, address string) (wal.Report, error) {
+func (c *Cluster) fetchBackupFrom(ctx context.Context, name, address string, last uint64) error {
 	conn, err := c.transport.dial(ctx, name, address)
 	if err != nil {
-		return wal.Report{}, err
+		return err
 	}
 	defer c.transport.end(conn)
-	if _, err := conn.Write(encodeMessage(kindLogRequest, nil)); err != nil {
-		return wal.Report{}, err
+	if _, err := conn.Write(encodeMessage(kindBackupRequest, nil)); err != nil {
+		return err
 	}
-	conn.limit = chunkTimeout
-	return receiveLog(&c.config, bufio.NewReaderSize(conn, chunkBytes))
+	conn.limit = backupTimeout
+	return receiveBackup(c.config.Dir, conn, last)
 }

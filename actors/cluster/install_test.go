@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,139 +13,85 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// packedLog packs a log with a snapshot and records in several segments.
-func packedLog(t testing.TB, c *Config) string {
+// testBackup is a backup of a state after record 20.
+func testBackup(t testing.TB) []byte {
 	t.Helper()
-	o := wal.Options{ReserveBytes: -1, SegmentBytes: 1 << 10, Clock: c.Clock}
-	dir := t.TempDir()
-	log, err := wal.Open(dir, o)
+	var b bytes.Buffer
+	err := wal.WriteBackup(&b, wal.BackupInfo{Sequence: 20}, func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Repeat("state ", 1000))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	for k := range 20 {
-		if _, err := log.Append([][]byte{fmt.Appendf(nil, "new %d %s", k+1, strings.Repeat("x", 300))}); err != nil {
-			t.Fatal(err)
-		}
-		if k == 9 {
-			if err := log.WriteSnapshot(10, func(w io.Writer) error { _, err := io.WriteString(w, "state"); return err }); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var b strings.Builder
-	if err := packLog(dir, &b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return b.Bytes()
 }
 
 // logState reports whether a directory has the old log, the new one, or neither.
-func logState(t testing.TB, c *Config) string {
+func logState(t testing.TB, dir string) string {
 	t.Helper()
-	log, err := wal.Open(c.Dir, c.Log)
+	log, err := wal.Open(dir, wal.Options{ReserveBytes: -1, Clock: realClock})
 	if err != nil {
 		return "damage"
 	}
 	defer log.Close()
-	switch log.Last() {
-	case 2:
+	sequence, r, ok, err := log.Snapshot()
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case !ok && log.Last() == 2:
 		return "old"
-	case 20:
-		sequence, r, ok, err := log.Snapshot()
-		if err != nil || !ok || sequence != 10 {
-			t.Fatalf("snapshot at %d, %v", sequence, err)
+	case ok && sequence == 20 && log.Last() == 20:
+		state, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || !strings.HasSuffix(string(state), "state ") || len(state) != 6000 {
+			t.Fatalf("the state is %q, %v", state, err)
 		}
-		r.Close()
 		return "new"
 	}
 	return fmt.Sprintf("%d records", log.Last())
 }
 
-// TestInstall_Crash interrupts an installation after each step; the next start finishes it.
+// TestInstall_Crash interrupts an installation after it has removed files of the old log; the next start finishes it.
+// package wal tests each step of the replacement.
 func TestInstall_Crash(t *testing.T) {
-	c := valid()
-	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
-	packed := packedLog(t, &c)
-	begin := func(t *testing.T) (old, fresh []string) {
-		c.Dir = t.TempDir()
-		appendOutside(t, c.Dir, "1", "2")
-		if _, err := receiveLog(&c, strings.NewReader(packed)); err != nil {
-			t.Fatal(err)
-		}
-		return filesOf(t, c.Dir), filesOf(t, filepath.Join(c.Dir, incomingName))
-	}
-	finish := func(t *testing.T, when string) {
-		if err := install(c.Dir); err != nil {
-			t.Fatal(err)
-		}
-		if got := logState(t, &c); got != "new" {
-			t.Errorf("%s: the directory holds %s", when, got)
-		}
-		for _, name := range []string{incomingPartialName, incomingName, installName} {
-			if exists(filepath.Join(c.Dir, name)) {
-				t.Errorf("%s: %s is left", when, name)
-			}
-		}
-	}
-	old, fresh := begin(t)
-	for removed := range len(old) + 1 {
-		old, _ := begin(t)
+	for removed := range 3 {
+		dir := t.TempDir()
+		appendOutside(t, dir, "1", "2")
+		old, err := wal.Files(dir)
+		err = errors.Join(err, receiveBackup(dir, bytes.NewReader(testBackup(t)), 2))
 		for _, f := range old[:removed] {
-			if err := os.Remove(f); err != nil {
-				t.Fatal(err)
-			}
+			err = errors.Join(err, os.Remove(f))
 		}
-		finish(t, fmt.Sprint(removed, " of the old removed"))
-	}
-	for moved := range len(fresh) + 1 {
-		begin(t)
-		from := filepath.Join(c.Dir, installName)
-		if err := errors.Join(removeLog(c.Dir), os.Rename(filepath.Join(c.Dir, incomingName), from)); err != nil {
+		incomplete := filepath.Join(dir, "."+incomingName+".1.tmp")
+		if err := errors.Join(err, os.WriteFile(incomplete, nil, 0o600), install(dir)); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range filesOf(t, from)[:moved] {
-			if err := os.Rename(f, filepath.Join(c.Dir, filepath.Base(f))); err != nil {
-				t.Fatal(err)
-			}
+		if got := logState(t, dir); got != "new" {
+			t.Errorf("%d of the old removed: the directory holds %s", removed, got)
 		}
-		if _, err := wal.Verify(c.Dir); err == nil && moved > 0 && moved < len(fresh)-1 {
-			t.Errorf("a log of which %d of %d files are there is taken for whole", moved, len(fresh))
+		if left, err := filepath.Glob(filepath.Join(dir, "*incoming*")); err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
 		}
-		finish(t, fmt.Sprint(moved, " of the new moved"))
-	}
-	if len(old) == 0 || len(fresh) < 4 {
-		t.Errorf("steps of %d and %d files", len(old), len(fresh))
 	}
 }
 
-func filesOf(t testing.TB, dir string) []string {
-	t.Helper()
-	files, err := wal.Files(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
-// TestInstall_Torn receives truncated and changed archives: the old log stays.
+// TestInstall_Torn receives truncated and changed backups, and one without a newer record: the old log stays.
 func TestInstall_Torn(t *testing.T) {
-	c := valid()
-	c.Log = wal.Options{ReserveBytes: -1, Clock: c.Clock}
-	packed := packedLog(t, &c)
-	changed := []byte(packed)
+	backup, last := testBackup(t), uint64(20)
+	changed := bytes.Clone(backup)
 	changed[len(changed)/2] ^= 1
-	for name, text := range map[string]string{"short": packed[:len(packed)-1025], "without its end": packed[:len(packed)-1024-512], "half": packed[:len(packed)/2], "changed": string(changed), "empty": ""} {
-		c.Dir = t.TempDir()
-		appendOutside(t, c.Dir, "1", "2")
-		if _, err := receiveLog(&c, strings.NewReader(text)); err == nil {
-			t.Errorf("%s: taken", name)
+	for _, content := range [][]byte{backup, backup[:len(backup)-1], backup[:len(backup)/2], changed, nil} {
+		dir := t.TempDir()
+		appendOutside(t, dir, "1", "2")
+		if err := receiveBackup(dir, bytes.NewReader(content), last); err == nil {
+			t.Errorf("%d bytes: taken", len(content))
 		}
-		if err := install(c.Dir); err != nil {
+		if err := install(dir); err != nil {
 			t.Error(err)
 		}
-		if got := logState(t, &c); got != "old" {
-			t.Errorf("%s: the directory holds %s", name, got)
+		if got := logState(t, dir); got != "old" {
+			t.Errorf("%d bytes: the directory holds %s", len(content), got)
 		}
+		last = 2
 	}
 }

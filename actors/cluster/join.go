@@ -24,7 +24,7 @@ const (
 
 // join starts raft and waits until this node has received all committed entries. If there is no stream yet, the first
 // member or the member with a log creates it (bootstrap). If the other nodes no longer have the entries that this node
-// lacks, join copies another node's log.
+// lacks, join copies another node's state.
 func (c *Cluster) join(ctx context.Context) error {
 	c.tasks.start(func() {
 		defer close(c.replicaDone)
@@ -92,7 +92,7 @@ func (r *replica) checkEnd(last uint64) error {
 }
 
 // acceptOffer prepares this node for a snapshot that the leader offers. A new node joins the snapshot's stream. If the
-// local log ends before the snapshot, acceptOffer copies another node's log. The leader then sends the snapshot again.
+// local log ends before the snapshot, it copies another node's state. The leader then sends the snapshot again.
 func (c *Cluster) acceptOffer(ctx context.Context, offer *replicated) (done bool, err error) {
 	self, last := c.self.Load(), c.log.Last()
 	switch {
@@ -153,14 +153,10 @@ func (c *Cluster) saveIdentity(i identity) error {
 	return nil
 }
 
-// replaceLog replaces this node's log by a copy of another node's log, and opens the copy.
+// replaceLog replaces this node's log by the newer state of another node, and opens the new log.
 func (c *Cluster) replaceLog(ctx context.Context) error {
-	report, err := c.fetchLog(ctx)
-	if err != nil {
-		return fmt.Errorf("copy the log of another node: %w", err)
-	}
-	if last := c.log.Last(); report.Last <= last {
-		return fmt.Errorf("copy the log of another node: it ends with record %d, this node has %d", report.Last, last)
+	if err := c.fetchBackup(ctx, c.log.Last()); err != nil {
+		return fmt.Errorf("copy the state of another node: %w", err)
 	}
 	if err := c.log.Close(); err != nil {
 		return err
@@ -172,7 +168,7 @@ func (c *Cluster) replaceLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.logger.Info("log copied from another node", "last", report.Last)
+	c.logger.Info("state copied from another node", "last", newLog.Last())
 	c.log, c.copiedAt = newLog, c.config.Clock()
 	c.last.Store(newLog.Last())
 	c.sendHeartbeat()

@@ -41,7 +41,7 @@ type Journal struct {
 
 	mu           sync.Mutex // guards the fields below
 	last         uint64     // sequence of the newest record in the local log
-	lastChecksum uint32     // checksum of the newest record; 0 = the log is empty
+	lastChecksum uint32     // checksum of the newest record; 0 = unknown, because the log began with a backup
 	pending      *proposal  // the proposal that Append waits for, or nil
 	closeErr     error      // if not nil, the error of all calls of Append
 }
@@ -56,22 +56,16 @@ type proposal struct {
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, stop: make(chan error, 1), last: log.Last()}
-	sum, err := lastChecksum(log)
-	j.lastChecksum = sum
-	return j, err
-}
-
-// lastChecksum returns the checksum of the newest record of a log. It returns 0 if the log has no record, as after the
-// restore of a backup, which is only a snapshot.
-func lastChecksum(log *wal.Log) (sum uint32, err error) {
-	if log.First() > log.Last() {
-		return 0, nil
+	if log.First() > log.Last() { // the log is only the state of a backup
+		if state := c.replica.state.Load(); state.Sequence == j.last {
+			j.lastChecksum = state.Checksum
+		}
+		return j, nil
 	}
-	err = log.Read(log.Last(), func(_ uint64, record []byte) error {
-		sum = checksum(record)
+	return j, log.Read(j.last, func(_ uint64, record []byte) error {
+		j.lastChecksum = checksum(record)
 		return nil
 	})
-	return sum, err
 }
 
 // Close closes the local log. An Append that still waits returns an error. Close does not close the Cluster. Call it
@@ -254,7 +248,7 @@ func (r *replica) committed(after uint64) ([]*pb.Entry, error) {
 	r.mu.Unlock()
 	if behind {
 		return nil, fmt.Errorf("this node needs records that the cluster no longer has in its log: restart the node, so that it copies another " +
-			"node's log")
+			"node's state")
 	}
 	first, err := r.store.FirstIndex()
 	from, to := max(first, after+1), r.applied.Load()+1
@@ -316,7 +310,7 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 // the field previous reveals that two nodes have different histories. doc.go shows the format.
 type frame struct {
 	sequence uint64
-	previous uint32 // checksum of the previous record; 0 in the first frame
+	previous uint32 // checksum of the previous record; 0 = unknown, or there is none
 	record   []byte
 }
 
@@ -354,18 +348,16 @@ type frameBatch struct {
 
 // add appends a frame. It ignores a frame whose record is already in the local log.
 func (b *frameBatch) add(f frame) error {
-	previous, want := f.previous, b.checksum
+	previous := f.previous
 	switch {
 	case f.sequence < b.last:
 		return nil
 	case f.sequence > b.last+1:
 		return fmt.Errorf("record %d follows record %d: %w", f.sequence, b.last, ErrDiverged)
-	case f.sequence == b.last && want == 0: // the log begins with the snapshot of a backup
-		return nil
 	case f.sequence == b.last:
 		previous = checksum(f.record)
 	}
-	if previous != want {
+	if previous != b.checksum && previous != 0 && b.checksum != 0 { // 0 = unknown
 		return fmt.Errorf("record %d: %w: keep a copy of the directory and start this node with an empty one", f.sequence, ErrDiverged)
 	}
 	if f.sequence > b.last {

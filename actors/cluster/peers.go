@@ -23,7 +23,7 @@ type heartbeat struct {
 	engine.ClusterNode
 	Members   map[string]string `json:"members"`           // addresses of the members in the node's configuration, by name
 	Stream    string            `json:"stream,omitempty"`  // ID of the stream to which the local log belongs
-	HasBackup bool              `json:"open"`              // the node can send its log to other nodes
+	HasBackup bool              `json:"open"`              // the node can send its state to other nodes
 	Raft      uint64            `json:"raft"`              // ID of the node in raft
 	Removed   []uint64          `json:"removed,omitempty"` // of the leader: IDs that the cluster has removed
 	Durable   map[uint64]uint64 `json:"durable,omitempty"` // replica.durable
@@ -103,7 +103,7 @@ func (c *Cluster) heartbeat() heartbeat {
 		h.Removed = r.state.Load().Removed
 	}
 	if journal := c.Journal(); journal != nil {
-		h.Record, h.Snapshot, h.HasBackup = journal.Last(), journal.Stats().SnapshotSequence, true
+		h.Record, h.Snapshot, h.HasBackup = journal.Last(), journal.Stats().SnapshotSequence, c.backup.Load() != nil
 	}
 	return h
 }
@@ -179,13 +179,13 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 	return "", fmt.Errorf("%s each have a log of their own: choose one, and empty the directories of the others", strings.Join(withLog, " and "))
 }
 
-// backupSources returns the nodes that can send their log to this node. The node with the longest log is first.
+// backupSources returns the nodes that can send their state to this node. The node with the longest log is first.
 func (t *peerTable) backupSources(stream string) ([]heartbeat, error) {
 	sources := slices.DeleteFunc(t.reachable(t.cluster.config.Clock()), func(h heartbeat) bool {
 		return !h.HasBackup || h.Stream != stream || h.Name == t.cluster.config.name()
 	})
 	if len(sources) == 0 {
-		return nil, errors.New("no other node offers its log")
+		return nil, errors.New("no other node offers its state")
 	}
 	slices.SortStableFunc(sources, func(a, b heartbeat) int { return cmp.Compare(b.Record, a.Record) })
 	return sources, nil

@@ -33,7 +33,7 @@ const (
 	campaignStagger  = 60 * time.Millisecond
 	campaignInterval = 100 * time.Millisecond
 	// A running node that receives only unusable snapshots for this time stops. At its next start it copies another
-	// node's log.
+	// node's state.
 	unusableSnapshotsMax = 10 * time.Second
 )
 
@@ -424,7 +424,7 @@ func (r *replica) apply(e *pb.Entry) error {
 		}
 	} else if f, ok := decodeFrame(e); ok {
 		if state := *r.state.Load(); f.sequence == state.Sequence+1 { // nodes ignore a record that does not continue the stream
-			state.Sequence = f.sequence
+			state.Sequence, state.Checksum = f.sequence, checksum(f.record)
 			r.state.Store(&state)
 		}
 	}
@@ -490,7 +490,7 @@ func (r *replica) tooFarBehind() bool {
 }
 
 // acceptSnapshot reports whether the local log has all records that are in a snapshot of raft. If not, the snapshot is
-// unusable: acceptSnapshot keeps its state as an offer, for which Join first copies another node's log.
+// unusable: acceptSnapshot keeps its state as an offer, for which Join first copies another node's state.
 func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	state, err := decodeReplicated(snapshot.GetData())
 	self := r.c.self.Load()

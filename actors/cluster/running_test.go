@@ -74,18 +74,18 @@ func callLeader(t *testing.T, f *testCluster) {
 	if _, err := leader.Journal().Ask(t.Context(), []byte("x")); !errors.Is(err, actors.ErrNotLeader) {
 		t.Errorf("the leader asks itself: %v", err)
 	}
-	leader.Journal().Serve(func([]byte) []byte { return nil })
+	leader.Journal().Serve(func([]byte) []byte { return nil }, f.nodes[at].backup)
 	if _, err := other.Journal().Ask(t.Context(), []byte("x")); !errors.Is(err, actors.ErrNotLeader) {
 		t.Errorf("a leader that did nothing: %v", err)
 	}
-	defer leader.Journal().Serve(f.nodes[at].answer)
+	defer leader.Journal().Serve(f.nodes[at].answer, f.nodes[at].backup)
 	hold := make(chan struct{})
 	leader.Journal().Serve(func(request []byte) []byte {
 		if string(request) == "wait" {
 			<-hold
 		}
 		return append([]byte("answer to "), request...)
-	})
+	}, f.nodes[at].backup)
 	for _, request := range []string{"one", strings.Repeat("x", 1<<20)} {
 		if answer, err := other.Journal().Ask(t.Context(), []byte(request)); err != nil || string(answer) != "answer to "+request {
 			t.Errorf("%.20q, %v", answer, err)

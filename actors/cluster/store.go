@@ -41,6 +41,7 @@ type replicated struct {
 	Stream   string              `json:"stream"`
 	CodeKey  []byte              `json:"codeKey"`  // secret key for hashes of login codes
 	Sequence uint64              `json:"sequence"` // of the newest record
+	Checksum uint32              `json:"checksum"` // of the newest record; 0 = unknown
 	Nodes    map[uint64]nodeName `json:"nodes"`    // by raft ID
 	Removed  []uint64            `json:"removed,omitempty"`
 }

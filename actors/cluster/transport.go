@@ -24,15 +24,15 @@ import (
 
 // A connection begins with a hello in each direction. After that it has messages: a length of four bytes, a byte for
 // the kind, and the body. A connection carries messages in one direction only, from the node that dialed, except the
-// answers to kindHeartbeat (the other node's heartbeat), kindCall and kindLogRequest.
+// answers to kindHeartbeat (the other node's heartbeat), kindCall and kindBackupRequest.
 const (
-	kindHello      = 'h'
-	kindRaft       = 'r'
-	kindHeartbeat  = 'b'
-	kindCall       = 'c' // a request to the leader
-	kindAnswer     = 'a' // the answer
-	kindLogRequest = 'l' // answered with a tar archive
-	kindRefused    = 'x' // refuses a hello, because of a claim
+	kindHello         = 'h'
+	kindRaft          = 'r'
+	kindHeartbeat     = 'b'
+	kindCall          = 'c' // a request to the leader
+	kindAnswer        = 'a' // the answer
+	kindBackupRequest = 's' // answered with a backup (package wal) of the node's state
+	kindRefused       = 'x' // refuses a hello, because of a claim
 )
 
 const (
@@ -516,8 +516,8 @@ func (t *transport) receive(conn *timedConn, from string, kind byte, body []byte
 		return err
 	case kindCall:
 		return t.answerCall(conn, body)
-	case kindLogRequest:
-		t.c.sendLog(conn)
+	case kindBackupRequest:
+		t.c.sendBackup(conn)
 		return io.EOF
 	default:
 		return fmt.Errorf("a message of kind %q", kind)
@@ -586,7 +586,11 @@ func (l *link) call(request []byte) <-chan []byte {
 }
 
 // Serve implements actors.Shared.
-func (j *Journal) Serve(answer func(request []byte) []byte) { j.cluster.serve.Store(&answer) }
+func (j *Journal) Serve(answer func(request []byte) []byte, backup func(io.Writer) error) {
+	j.cluster.serve.Store(&answer)
+	j.cluster.backup.Store(&backup)
+	j.cluster.sendHeartbeat()
+}
 
 // Ask implements actors.Shared.
 func (j *Journal) Ask(ctx context.Context, request []byte) ([]byte, error) {

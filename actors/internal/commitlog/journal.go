@@ -92,8 +92,9 @@ type SharedJournal interface {
 	// Ask sends a request to the node that leads and returns its answer. ErrNotLeader means that no node has received
 	// the request. Any other error leaves open what the leader did.
 	Ask(ctx context.Context, request []byte) (answer []byte, err error)
-	// Serve sets the function that answers other nodes. An empty answer means that it did nothing.
-	Serve(answer func(request []byte) []byte)
+	// Serve sets the functions that answer other nodes and write a backup of this node's state for them. An empty answer
+	// means that the node did nothing.
+	Serve(answer func(request []byte) []byte, backup func(io.Writer) error)
 	// ClusterHealth returns this node's view of the cluster. It does not block.
 	ClusterHealth() ClusterHealth
 }

@@ -83,7 +83,7 @@ func OpenCopy(ctx context.Context, p *process.Process, c node.Config, log *slog.
 			return nil, exit.Errorf(exit.CannotWrite, "make a temporary copy: %w", err)
 		}
 		if err = errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err == nil {
-			err = wal.CopyFiles(c.Dir, func(name string, _ int64, content io.Reader) error {
+			err = wal.CopyFiles(c.Dir, func(name string, content io.Reader) error {
 				out, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the name of a file of the log
 				if err == nil {
 					_, err = io.Copy(out, content)
