@@ -171,15 +171,6 @@ const (
 	listenPollInterval = 20 * time.Millisecond
 )
 
-// closeUntilReady closes the listener of a cluster node; listenWhenReady opens it again. Without a cluster, or with a
-// listener of the configuration (HTTP.Listener), it returns false and leaves the listener open.
-func (n *Node) closeUntilReady(listener net.Listener) (bool, error) {
-	if n.config.Cluster.Name == "" || n.config.HTTP.Listener != nil {
-		return false, nil
-	}
-	return true, listener.Close()
-}
-
 // listenWhenReady waits until the node should listen for clients, and listens on address.
 func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
 	ticker := time.NewTicker(listenPollInterval)

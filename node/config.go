@@ -136,7 +136,7 @@ func (c Config) withDefaults() Config {
 		c.HTTP.Listen, c.HTTP.PublicURL = cmp.Or(c.HTTP.Listen, ":443"), cmp.Or(c.HTTP.PublicURL, "https://"+acme.Name)
 		acme.Redirect = cmp.Or(acme.Redirect, ":80")
 	}
-	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:0")
+	c.HTTP.Listen, c.HTTP.Conns = cmp.Or(c.HTTP.Listen, "127.0.0.1:0"), cmp.Or(c.HTTP.Conns, ConnsDefault)
 	if c.Admin.Socket == "" {
 		c.Admin.Socket = filepath.Join(c.Dir, admin.SocketName)
 	}
@@ -148,15 +148,6 @@ func (c *Config) seed() uint64 {
 	var bytes [8]byte
 	_, _ = io.ReadFull(c.Random, bytes[:]) // crypto/rand.Reader does not fail
 	return binary.LittleEndian.Uint64(bytes[:])
-}
-
-// Addresses returns the addresses for clients: HTTP.Listen or its default, and with HTTP.ACME also that for plain HTTP.
-func (c Config) Addresses() []string {
-	c = c.withDefaults()
-	if c.HTTP.ACME.Name == "" {
-		return []string{c.HTTP.Listen}
-	}
-	return []string{c.HTTP.Listen, c.HTTP.ACME.Redirect}
 }
 
 // Check returns all errors of Open, except those that depend on the data directory.
@@ -204,6 +195,7 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 			QuotaPolicy: c.Accounts.Quota, LimitsOff: c.Accounts.Unlimited, KeyPrefix: c.Accounts.KeyPrefix, Mailer: mailer,
 		},
 		HTTP: httpapi.Config{
+			Limits:                 httpapi.Limits{ConnsMax: h.connsMax(), ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)},
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
 		},
 		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,

@@ -217,7 +217,7 @@ func TestCertificate_Times(t *testing.T) {
 		{to, "", "expired"}, {to.Add(1), "has expired on", "expired"},
 	} {
 		now = c.at
-		problem, got := CertificateProblem(leaf, now), n.certificateCondition()
+		problem, got := certificateProblem(leaf, now), n.certificateCondition()
 		if (problem == "") != (c.problem == "") || !strings.Contains(problem, c.problem) || got.State != c.state || got.Down != (c.state == "expired") {
 			t.Errorf("at %s: %q and %+v, want %q and %s", now, problem, got, c.problem, c.state)
 		}

@@ -284,8 +284,10 @@ func (n *Node) open(ctx context.Context) error {
 	if err := n.openCore(ctx, l.http); err != nil {
 		return err
 	}
-	if err := n.openACME(); err != nil {
-		return err
+	if n.certificate.managed() {
+		if err := n.certificate.manager.Open(); err != nil {
+			return &Error{BadFile, "HTTP.ACME", err}
+		}
 	}
 	if l.socket, err = n.openSocket(ctx); err != nil {
 		return err
@@ -325,15 +327,15 @@ func (n *Node) openFiles() (err error) {
 	return nil
 }
 
-// listen opens the listeners of TCP. late means that the one for clients is closed again until the node is ready
-// (closeUntilReady).
+// listen opens the listeners of TCP. late means that the one for clients of a cluster node is closed again;
+// listenWhenReady opens it.
 func (n *Node) listen() (late bool, err error) {
 	c, l := &n.config, &n.listeners
 	if l.http == nil {
 		l.http, err = Listen(c.HTTP.Listen, "HTTP.Listen")
-	}
-	if err == nil {
-		late, err = n.closeUntilReady(l.http)
+		if late = err == nil && c.Cluster.Name != ""; late {
+			err = l.http.Close()
+		}
 	}
 	if err == nil && l.redirect == nil && c.HTTP.ACME.Name != "" {
 		l.redirect, err = Listen(c.HTTP.ACME.Redirect, "HTTP.ACME.Redirect")
@@ -367,7 +369,7 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 	if c.HTTP.Demo {
 		coreConfig.PublicURL = n.certificate.scheme() + listener.Addr().String()
 	}
-	if coreConfig.HTTP.Limits = c.HTTP.limits(); n.certificate != nil {
+	if n.certificate != nil {
 		coreConfig.HTTP.Certificate = n.certificate.getCertificate
 	}
 	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup

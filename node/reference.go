@@ -117,7 +117,8 @@ func (c Config) ReadSourceSecrets(set *source.Set) (SourceSecrets, error) {
 	for _, d := range set.Definitions() {
 		for _, name := range d.SecretNames() {
 			path := filepath.Join(directory, name)
-			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || secrets.has(name) {
+			_, known := secrets[name]
+			if _, err := os.Lstat(path); known || errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
 			secret, err := ReadSecret(path, c.Credentials)
@@ -130,17 +131,12 @@ func (c Config) ReadSourceSecrets(set *source.Set) (SourceSecrets, error) {
 	return secrets, errors.Join(problems...)
 }
 
-func (s SourceSecrets) has(name string) bool {
-	_, ok := s[name]
-	return ok
-}
-
 // Apply returns a set in which sources with missing secrets are disabled.
 func (s SourceSecrets) Apply(set *source.Set) *source.Set {
 	definitions := slices.Clone(set.Definitions())
 	for i, d := range definitions {
 		for _, name := range d.SecretNames() {
-			if d.Disabled == "" && !s.has(name) {
+			if _, known := s[name]; !known && d.Disabled == "" {
 				disabled := *d
 				disabled.Disabled = fmt.Sprintf("It needs the secret %s: a file of this name in the directory of --source-secrets.", name)
 				definitions[i] = &disabled

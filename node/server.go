@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -25,11 +24,6 @@ const acceptDelayMax = 2 * time.Second
 // management, and excess connections, which get 503.
 const descriptorsReserved = 256
 
-// Descriptors returns the number of file descriptors needed for conns connections, and the limit of this process.
-func Descriptors(conns int) (needed, limit int) {
-	return cmp.Or(conns, ConnsDefault) + descriptorsReserved, descriptorsMax()
-}
-
 // descriptorsMax returns the process's limit of open files. The Go runtime has already raised it to the hard limit.
 func descriptorsMax() int {
 	var limit syscall.Rlimit
@@ -42,26 +36,17 @@ func descriptorsMax() int {
 // connsMin is the minimum number of connections for a start, unless fewer are configured.
 const connsMin = 32
 
+// connsMax returns the maximum number of connections: Conns, or what the process's limit of open files leaves room for.
+func (h *HTTP) connsMax() int { return min(h.Conns, descriptorsMax()-descriptorsReserved) }
+
 // checkDescriptors returns an error if the process's limit of open files is too low for connsMin.
 func (h *HTTP) checkDescriptors() error {
-	conns := cmp.Or(h.Conns, ConnsDefault)
-	needed, limit := Descriptors(conns)
-	least := descriptorsReserved + min(conns, connsMin)
-	if limit >= least {
+	least := min(h.Conns, connsMin)
+	if h.connsMax() >= least {
 		return nil
 	}
 	return errorf(BadFile, "", "the limit of open files is %d: a node needs at least %d, and %d for %d connections; raise it (LimitNOFILE, ulimit -n)",
-		limit, least, needed, conns)
-}
-
-// limits returns the limits of the HTTP server. It lowers the number of connections to fit the process's limit of open
-// files.
-func (h *HTTP) limits() httpapi.Limits {
-	l := httpapi.Limits{ConnsMax: h.Conns, ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)}
-	if needed, limit := Descriptors(h.Conns); limit < needed {
-		l.ConnsMax = limit - descriptorsReserved // not less than connsMin, see checkDescriptors
-	}
-	return l
+		descriptorsMax(), descriptorsReserved+least, descriptorsReserved+h.Conns, h.Conns)
 }
 
 // httpServer is the running HTTP server of a node.
@@ -109,9 +94,8 @@ func checkListen(address, field string) error {
 
 // startServer starts a goroutine that serves the listener. Until the node is ready, requests get 503.
 func (n *Node) startServer(listener net.Listener) {
-	if needed, limit := Descriptors(n.config.HTTP.Conns); limit < needed {
-		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections",
-			"connections", n.config.HTTP.limits().ConnsMax)
+	if conns := n.config.HTTP.connsMax(); conns < n.config.HTTP.Conns {
+		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections", "connections", conns)
 	}
 	n.server = &httpServer{server: n.core.Server, url: n.certificate.scheme() + listener.Addr().String(), done: make(chan struct{})}
 	go func() {

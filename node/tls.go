@@ -24,18 +24,18 @@ type certificate struct {
 	files       TLS
 	credentials string // directory of systemd credentials (Config.Credentials)
 	pair        atomic.Pointer[tls.Certificate]
-	manager     *acme.Manager // not nil: obtains the certificate; set before the server starts
+	manager     *acme.Manager // not nil: obtains the certificate
 }
 
-// loadCertificate reads the certificate and its key. It returns nil if none is configured. openACME reads an ACME
-// certificate later, when the data directory is open.
+// loadCertificate reads the certificate and its key. It returns nil if none is configured. Node.open reads an
+// ACME certificate later, when the data directory is open.
 func (c *Config) loadCertificate() (*certificate, error) {
 	files, credentials := c.HTTP.TLS, c.Credentials
 	switch {
 	case c.HTTP.ACME.Name != "" && files != (TLS{}):
 		return nil, errorf(Invalid, "HTTP.ACME.Name", "the node has a certificate already (--tls-cert); give only one of both")
 	case c.HTTP.ACME.Name != "":
-		return &certificate{}, nil
+		return &certificate{manager: c.acmeManager()}, nil
 	case files.Certificate == "" && files.Key == "":
 		return nil, nil
 	case files.Certificate == "" || files.Key == "":
@@ -103,8 +103,8 @@ func (c *certificate) scheme() string {
 	return "https://"
 }
 
-// CertificateProblem returns why a certificate is not valid at the time now, or "".
-func CertificateProblem(leaf *x509.Certificate, now time.Time) string {
+// certificateProblem returns why a certificate is not valid at the time now, or "".
+func certificateProblem(leaf *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(leaf.NotAfter):
 		return "the certificate has expired on " + formatInstant(leaf.NotAfter)
@@ -119,7 +119,7 @@ func (c *certificate) warn(log *slog.Logger, now time.Time) {
 	if c == nil || c.pair.Load() == nil {
 		return
 	}
-	if problem := CertificateProblem(c.pair.Load().Leaf, now); problem != "" {
+	if problem := certificateProblem(c.pair.Load().Leaf, now); problem != "" {
 		log.Warn(problem+"; clients will refuse it", "file", c.files.Certificate)
 	}
 }
@@ -133,19 +133,11 @@ const (
 	redirectHeaderSize = 8 << 10
 )
 
-// openACME opens the manager of the certificate of HTTP.ACME, which reads the stored certificate.
-func (n *Node) openACME() error {
-	c, a := &n.config, &n.config.HTTP.ACME
-	if a.Name == "" {
-		return nil
-	}
-	n.certificate.manager = &acme.Manager{
+func (c *Config) acmeManager() *acme.Manager {
+	a := &c.HTTP.ACME
+	return &acme.Manager{
 		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Clock: c.Clock, Logger: c.Logger,
 	}
-	if err := n.certificate.manager.Open(); err != nil {
-		return &Error{BadFile, "HTTP.ACME", err}
-	}
-	return nil
 }
 
 // startRedirect starts the server for plain HTTP. listener may be nil.
