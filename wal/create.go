@@ -117,12 +117,12 @@ func (d *newDirectory) writeLog(write func(io.Writer) error) error {
 	case d.sequence == 0:
 		err = write(io.Discard)
 	default:
-		err = d.file(snapshotPath(d.dir, d.sequence), func(w io.Writer) error {
-			return errors.Join(encodeSnapshot(w, d.sequence, write))
+		err = d.file(snapshotPath(d.dir, d.sequence), func(out *fileWriter) error {
+			return errors.Join(encodeSnapshot(out, d.sequence, write))
 		})
 	}
 	if err == nil {
-		err = d.file(segmentPath(d.dir, first.frame), func(io.Writer) error { return nil })
+		err = d.file(segmentPath(d.dir, first.frame), func(*fileWriter) error { return nil })
 	}
 	if err == nil {
 		_, err = examine(d.dir, nil)
@@ -145,7 +145,7 @@ func (d *newDirectory) removeEarlier() error {
 }
 
 // file creates a file, fills it and syncs it.
-func (d *newDirectory) file(path string, fill func(io.Writer) error) error {
+func (d *newDirectory) file(path string, fill func(*fileWriter) error) error {
 	return withFile(path, fileCreate, func(f *os.File) error {
 		if err := fill(&fileWriter{file: f, disk: d.disk, reserve: -1}); err != nil {
 			return err

@@ -100,9 +100,13 @@ func (s *goldenReport) reportFrame(name string, data []byte) {
 
 func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 	report := &goldenReport{dir: "/none"}
-	var written bytes.Buffer
-	must(t, errors.Join(encodeSnapshot(&written, 7, stateAt(7))))
-	file, whole := &SnapshotReport{Sequence: 7}, written.Bytes()
+	path := filepath.Join(t.TempDir(), "snapshot")
+	must(t, (&newDirectory{disk: quickDisk()}).file(path, func(out *fileWriter) error {
+		return errors.Join(encodeSnapshot(out, 7, stateAt(7)))
+	}))
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	file := &SnapshotReport{Sequence: 7}
 	snapshot := func(name string, data []byte) {
 		bad, err := file.verify(bytes.NewReader(data), int64(len(data)))
 		if bad == nil {

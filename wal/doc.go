@@ -52,9 +52,9 @@
 //
 // # Where to start
 //
-//	log.go, compact.go                Append, Read; snapshots and the segments that they make obsolete
-//	open.go, verify.go, scan.go       opening, and distinguishing a torn tail from damage
-//	frame.go, mark.go, snapshot.go    the three formats
+//	log.go                            Append and Read
+//	open.go, verify.go                opening, and distinguishing a torn tail from damage
+//	frame.go, mark.go, snapshot.go    the three formats; a snapshot also makes older files obsolete
 //	backup.go, create.go, repair.go   the operations behind commands
-//	disk.go                           every operation that changes the directory; tests make operations fail
+//	disk.go                           file names, the lock, and every operation that changes the directory
 package wal
