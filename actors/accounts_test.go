@@ -34,6 +34,17 @@ func callers(t *testing.T, n *node) map[engine.Code]account.Caller {
 	}
 }
 
+// An announcement whose caller no longer waits goes on, and writes to nothing that the caller reads (with -race).
+func TestK7_AnnouncementOutlivesItsCaller(t *testing.T) {
+	for range 20 {
+		n := startNode(t, Config{WriteTimeout: time.Nanosecond})
+		if policy, err := n.Announce(noon.Add(account.KeyNoticeMin), "luis"); err != nil && policy != (account.KeyPolicy{}) {
+			t.Errorf("%+v, %v", policy, err)
+		}
+		n.stop()
+	}
+}
+
 func TestK6_BadKeysAreAnonymousUntilKeysAreRequired(t *testing.T) {
 	n := startNode(t, Config{})
 	all := callers(t, n)

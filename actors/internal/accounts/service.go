@@ -311,13 +311,17 @@ func (t *Accounts) WithdrawAnnouncement(by string) error {
 }
 
 // announce changes the key policy.
-func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time) (any, error)) (policy account.KeyPolicy, err error) {
+func (t *Accounts) announce(by string, decide func(account.KeyPolicy, time.Time) (any, error)) (account.KeyPolicy, error) {
 	if err := checkText("the operator's name", by, operatorMax); err != nil {
 		return account.KeyPolicy{}, err
 	}
-	err = t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
+	var policy account.KeyPolicy
+	err := t.changeRegistry(func(r *RegistrarActor) (*decision, error) {
 		event, err := decide(*t.keyPolicy.Load(), t.clock.Now().Wall)
 		return &decision{events: []any{event}, done: func() error { policy = *t.keyPolicy.Load(); return nil }}, err
 	})
-	return policy, err
+	if err != nil { // after a timeout the decision may still set policy
+		return account.KeyPolicy{}, err
+	}
+	return policy, nil
 }
