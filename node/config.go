@@ -137,6 +137,8 @@ func (c Config) withDefaults() Config {
 		acme.Redirect = cmp.Or(acme.Redirect, ":80")
 	}
 	c.HTTP.Listen, c.HTTP.Conns = cmp.Or(c.HTTP.Listen, "127.0.0.1:0"), cmp.Or(c.HTTP.Conns, ConnsDefault)
+	quota := &c.Accounts.Quota.DefaultQuota
+	quota.Day, quota.Minute = cmp.Or(quota.Day, account.DayLimitDefault), cmp.Or(quota.Minute, account.MinuteLimitDefault)
 	if c.Admin.Socket == "" {
 		c.Admin.Socket = filepath.Join(c.Dir, admin.SocketName)
 	}
@@ -198,6 +200,6 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 			Limits:                 httpapi.Limits{ConnsMax: h.connsMax(), ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)},
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
 		},
-		Seed: c.seed, Version: c.Version, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
+		Seed: c.seed, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }

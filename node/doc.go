@@ -10,7 +10,7 @@
 //	config.go     the configuration and its defaults
 //	node.go       opens the parts of a node in their order; start, stop, readiness, failure
 //	server.go     listener and HTTP server
-//	core/         the parts that answer requests: actors, pages, management
+//	core/         the parts that answer clients: actors, pages
 //	tls.go        the certificate of the HTTP server, its reload, and one of an ACME authority (acme/ gets it)
 //	mail.go       how login codes are sent; secrets in files
 //	collect.go    collecting: fetching rates from sources, in a cluster by one node at a time

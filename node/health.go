@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -101,8 +102,17 @@ func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condi
 	}
 }
 
-// completeReadiness adds the state of mail and of failing sources to readiness.
-func (n *Node) completeReadiness(readiness *admin.Readiness) {
+// readiness returns the state of the node for operators.
+func (n *Node) readiness() admin.Readiness {
+	conditions := n.core.Server.Conditions()
+	recovery := n.system.Recovery()
+	readiness := admin.Readiness{
+		Status: engine.ReadinessOf(conditions), Conditions: conditions, Version: n.config.Version,
+		Log: admin.Log{LastRecord: recovery.Last, Snapshot: recovery.SnapshotSequence, TornBytes: recovery.TornBytes, AmbiguousTail: recovery.AmbiguousTail},
+	}
+	if err := n.system.Err(); err != nil {
+		readiness.Log.Failure = err.Error()
+	}
 	if n.mailer != nil {
 		readiness.Mail = n.mailer.Stats()
 	}
@@ -112,6 +122,7 @@ func (n *Node) completeReadiness(readiness *admin.Readiness) {
 			readiness.FailingSources = append(readiness.FailingSources, admin.FailingSource{ID: h.SourceID, State: string(h.State), Failure: h.Failure.Error()})
 		}
 	}
+	return readiness
 }
 
 // SourceOff is the state of all sources on a node that does not fetch rates.
@@ -241,13 +252,17 @@ func (n *Node) readLastBackup() {
 	}
 }
 
-// recordBackup records the end of a backup. err is its error.
-func (n *Node) recordBackup(err error) {
+// backup writes a backup of the node to out. last is the sequence number of its last record.
+func (n *Node) backup(out io.Writer) (last uint64, err error) {
+	info, err := n.system.Backup(out, n.config.Version)
 	now := n.config.Clock()
-	n.backups.Record(err == nil, now)
-	if err != nil {
-		return
+	if n.backups.Record(err == nil, now); err == nil {
+		n.storeLastBackup(now)
 	}
+	return info.Sequence, err
+}
+
+func (n *Node) storeLastBackup(now time.Time) {
 	path := filepath.Join(n.config.Dir, lastBackupFile)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // G304: in the data directory
 	if err == nil {

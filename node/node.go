@@ -35,7 +35,7 @@ type Node struct {
 	redirects   sync.WaitGroup
 	backups     metrics.Outcome
 	reloads     metrics.Outcome
-	metrics     http.Handler
+	admin       *admin.Server
 	server      *httpServer
 	listeners   listeners
 
@@ -191,7 +191,7 @@ func (n *Node) close(ctx context.Context) error {
 	n.collector.pause()
 	n.transferLeadership(ctx)
 	n.stopRedirect()
-	err := errors.Join(n.server.stop(ctx), n.core.Admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
+	err := errors.Join(n.server.stop(ctx), n.admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.closeMailer(ctx)
 	return err
 }
@@ -300,10 +300,10 @@ func (n *Node) open(ctx context.Context) error {
 	n.startRedirect(l.redirect)
 	n.startServer(l.http)
 	if l.socket != nil {
-		n.core.Admin.ServeSocket(l.socket)
+		n.admin.ServeSocket(l.socket)
 	}
 	if l.metrics != nil {
-		n.core.Admin.ServeMetrics(l.metrics)
+		n.admin.ServeMetrics(l.metrics)
 	}
 	return nil
 }
@@ -354,7 +354,7 @@ func (c *Config) reference() (ReferenceData, error) {
 	return LoadReferenceData(c.Catalogue, c.Definitions)
 }
 
-// openCore joins the cluster, if one is configured, and opens the core: the actors with their log, and the servers.
+// openCore joins the cluster, if one is configured, and opens the core and the management API.
 func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) {
 	c := &n.config
 	if c.Cluster.Name == "" {
@@ -372,14 +372,8 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 	if n.certificate != nil {
 		coreConfig.HTTP.Certificate = n.certificate.getCertificate
 	}
-	coreConfig.Conditions, coreConfig.BackedUp = n.ownConditions, n.recordBackup
+	coreConfig.Conditions = n.ownConditions
 	coreConfig.Collection = func() (time.Time, []string) { return n.collector.progress() }
-	coreConfig.Readiness, coreConfig.Sources = n.completeReadiness, func() admin.Sources { return n.collector.describe() }
-	coreConfig.RunSource = func(ctx context.Context, id string) (admin.SourceRun, error) { return n.collector.tryNow(ctx, id) }
-	if n.cluster != nil {
-		coreConfig.Cluster = n.cluster.Status
-	}
-	coreConfig.Metrics = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n.metrics.ServeHTTP(w, r) })
 	if n.core, err = core.Open(coreConfig); err != nil {
 		return directoryError(c.Dir, err)
 	}
@@ -390,8 +384,21 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 	}
 	n.collector = newLiveCollector(c, n.system, n.reference.Sources, secrets)
 	n.readLastBackup()
-	n.metrics = n.metricsHandler()
+	n.admin = n.newAdmin()
 	return nil
+}
+
+// newAdmin returns the server of the management API and of the metrics.
+func (n *Node) newAdmin() *admin.Server {
+	c := &n.config
+	config := admin.Config{
+		Node: n.system, Catalogue: n.reference.Catalogue, DefaultQuota: c.Accounts.Quota.DefaultQuota, Mail: c.Mail.method(), Clock: c.Clock, Logger: c.Logger,
+		Readiness: n.readiness, Sources: n.collector.describe, RunSource: n.collector.tryNow, Metrics: n.metricsHandler(), Backup: n.backup,
+	}
+	if n.cluster != nil {
+		config.Cluster = n.cluster.Status
+	}
+	return admin.New(config)
 }
 
 // closeSystem stops the system: the actors and their log. When it returns, all accepted changes are on disk.

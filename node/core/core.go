@@ -26,11 +26,10 @@ import (
 
 // Config configures a Core. Clock, Random and Logger of Actors are used in the whole Core.
 type Config struct {
-	Actors  actors.Config
-	Seed    func() uint64 // returns the seed for the request ids, which are unique but not secret
-	Random  io.Reader     // for secrets of the pages; nil means Actors.Random
-	Version string        // of the program
-	Mail    string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
+	Actors actors.Config
+	Seed   func() uint64 // returns the seed for the request ids, which are unique but not secret
+	Random io.Reader     // for secrets of the pages; nil means Actors.Random
+	Mail   string        // how login codes are sent: admin.MailSMTP, admin.MailLog or admin.MailOff
 
 	HTTP      httpapi.Config // of the HTTP server; Open sets the fields that depend on other fields of Config
 	PublicURL string         // public address of the pages; "" means unknown
@@ -40,26 +39,19 @@ type Config struct {
 
 	// These functions return the state of parts outside the core, such as mail. Each may be nil.
 	Conditions func() []engine.Condition
-	Readiness  func(*admin.Readiness)                   // adds the state of these parts to the core's readiness
 	Collection func() (next time.Time, failed []string) // for the pages, see pages.Config
-	Sources    func() admin.Sources
-	RunSource  func(ctx context.Context, id string) (admin.SourceRun, error)
-	Cluster    func() engine.Cluster
-	Metrics    http.Handler
-	BackedUp   func(error) // called after each backup, with its error
 }
 
-// Core is a system (actors with their log), its HTTP server and its management server. The servers accept connections
-// only after Server.Serve, Server.ServeConn or Admin.ServeSocket.
+// Core is a system (actors with their log) and its HTTP server. The server accepts connections only after Server.Serve
+// or Server.ServeConn.
 type Core struct {
-	System *actors.System
-	Server *httpapi.Server
-	Admin  *admin.Server
-	config Config
+	System     *actors.System
+	Server     *httpapi.Server
+	conditions func() []engine.Condition // Config.Conditions
 }
 
-// Open starts the actors and creates the servers. It does not wait until the log has been read. The caller must stop
-// the servers and then call System.Close.
+// Open starts the actors and creates the server. It does not wait until the log has been read. The caller must stop the
+// server and then call System.Close.
 func Open(c Config) (*Core, error) {
 	if c.Actors.Logger == nil {
 		c.Actors.Logger = slog.New(slog.DiscardHandler)
@@ -67,26 +59,14 @@ func Open(c Config) (*Core, error) {
 	if c.Random == nil {
 		c.Random = c.Actors.Random
 	}
-	quota := &c.Actors.QuotaPolicy.DefaultQuota
-	quota.Day, quota.Minute = cmp.Or(quota.Day, engineaccount.DayLimitDefault), cmp.Or(quota.Minute, engineaccount.MinuteLimitDefault)
 	system, err := actors.Open(c.Actors)
 	if err != nil {
 		return nil, err
 	}
-	n := &Core{System: system, config: c}
+	n := &Core{System: system, conditions: c.Conditions}
 	httpConfig := c.httpConfig(system)
 	httpConfig.Health, httpConfig.Site = n, newSite(&c, system)
 	n.Server = httpapi.New(httpConfig)
-	if c.Metrics == nil {
-		n.config.Metrics = http.NotFoundHandler()
-	}
-	if c.Sources == nil {
-		n.config.Sources = func() admin.Sources { return admin.Sources{Sources: []admin.Source{}} }
-	}
-	n.Admin = admin.New(admin.Config{
-		Node: system, Catalogue: c.Actors.Catalogue, DefaultQuota: *quota, Mail: c.Mail, Clock: c.Actors.Clock, Logger: c.Actors.Logger,
-		Readiness: n.readiness, Sources: n.config.Sources, RunSource: c.RunSource, Cluster: c.Cluster, Metrics: n.config.Metrics, Backup: n.backup,
-	})
 	return n, nil
 }
 
@@ -103,34 +83,10 @@ func (c *Config) httpConfig(system *actors.System) httpapi.Config {
 // Conditions implements engine.Health.
 func (n *Core) Conditions() []engine.Condition {
 	conditions := n.System.Conditions()
-	if n.config.Conditions != nil {
-		conditions = append(conditions, n.config.Conditions()...)
+	if n.conditions != nil {
+		conditions = append(conditions, n.conditions()...)
 	}
 	return conditions
-}
-
-func (n *Core) readiness() admin.Readiness {
-	conditions := n.Server.Conditions()
-	recovery := n.System.Recovery()
-	readiness := admin.Readiness{
-		Status: engine.ReadinessOf(conditions), Conditions: conditions, Version: n.config.Version,
-		Log: admin.Log{LastRecord: recovery.Last, Snapshot: recovery.SnapshotSequence, TornBytes: recovery.TornBytes, AmbiguousTail: recovery.AmbiguousTail},
-	}
-	if err := n.System.Err(); err != nil {
-		readiness.Log.Failure = err.Error()
-	}
-	if n.config.Readiness != nil {
-		n.config.Readiness(&readiness)
-	}
-	return readiness
-}
-
-func (n *Core) backup(out io.Writer) (last uint64, err error) {
-	info, err := n.System.Backup(out, n.config.Version)
-	if n.config.BackedUp != nil {
-		n.config.BackedUp(err)
-	}
-	return info.Sequence, err
 }
 
 // accessLog returns a function that logs responses as JSON, or nil if out is nil. The function runs within the request,
@@ -182,7 +138,9 @@ func newMux(c *Config, system *actors.System) (*http.ServeMux, http.Handler) {
 	})
 	public.Register(mux)
 	quota := c.Actors.QuotaPolicy.DefaultQuota
-	limits := docs.Limits{On: system.LimitsEnforced(), Day: quota.Day, Minute: quota.Minute}
+	limits := docs.Limits{
+		On: system.LimitsEnforced(), Day: cmp.Or(quota.Day, engineaccount.DayLimitDefault), Minute: cmp.Or(quota.Minute, engineaccount.MinuteLimitDefault),
+	}
 	keysRequired := func() time.Time { return system.KeyPolicy().RequiredAt }
 	contract.Register(mux, contract.Config{
 		PublicURL: c.PublicURL, Limits: contract.Limits(limits), KeysRequired: keysRequired, Clock: c.Actors.Clock, Admit: public.Frame().Admit,

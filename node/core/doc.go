@@ -1,6 +1,6 @@
-// Package core is the part of a node that answers requests: the actors with their
-// log, the HTTP server with pages and documents, and the management API. Package
-// node adds listeners, a certificate, mail, a cluster, collectors and metrics;
+// Package core is the part of a node that answers clients: the actors with their
+// log, and the HTTP server with pages and documents. Package node adds listeners,
+// the management API, a certificate, mail, a cluster, collectors and metrics;
 // httpapi/apitest adds a clock and faults. A real node and a node in a test
 // therefore give the same answers.
 //
