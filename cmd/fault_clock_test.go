@@ -120,8 +120,10 @@ func TestFaultsQ4_StepsWhileItRuns(t *testing.T) {
 // TestFaultsQ4_ControlSteps plants a node that charges an earlier day after its clock was set back.
 func TestFaultsQ4_ControlSteps(t *testing.T) {
 	t.Parallel()
-	charges := plant{"engine/account/quota.go", "return max(day, a.days.newest())", "return day"}
-	_, err := stepRunning(t, buildWith(t, "skewed-back", append(skewedTime(t), charges)...), 25*time.Hour)
+	const quota = "engine/account/quota.go"
+	charges := append(skewedTime(t), plant{quota, "return max(day, a.days.day)", "return day"},
+		plant{quota, "if day > d.logged.Day {", "if day != d.logged.Day {"}, plant{quota, "if day > d.day {", "if day != d.day {"})
+	_, err := stepRunning(t, buildWith(t, "skewed-back", charges...), 25*time.Hour)
 	if err == nil {
 		t.Error("a planted bug was not found")
 	}

@@ -45,13 +45,12 @@ type Record struct {
 // dropped, its unspent leased requests must be given back with Return, because State counts them as spent.
 //
 // A request is slow mainly because its account is not in the processor's cache. Therefore the fields that Admit uses
-// are adjacent, from firstKeys to special. The struct contains arrays for one key, one day and two requests, which is
-// enough for most accounts. An Account must not be copied, because its slices refer to these arrays.
+// are adjacent, from firstKeys to special. The struct contains arrays for one key and two requests, which is enough for
+// most accounts. An Account must not be copied, because its slices refer to these arrays.
 type Account struct {
 	firstKeys     [1]accountKey // backing array of keys
 	keys          accountKeys
 	days          dayCounts
-	firstDays     [1]dayCount // backing array of days
 	minute        minuteWindow
 	firstAdmitted [2]time.Duration // backing array of minute
 	node          engine.NodeID
@@ -109,7 +108,7 @@ type (
 		Day            engine.Date
 		Count          int
 		Refunded       int           // refunded requests of earlier leases; can be spent again now
-		Unspent        int           // unspent requests of earlier leases, of all days
+		Unspent        int           // unspent requests of earlier leases
 		Monotonic      time.Duration // monotonic time of the decision (ClockReading.Monotonic)
 		KeyID          string        // id of the key in the request that needed the lease
 		At             time.Time
@@ -371,10 +370,9 @@ func (k accountKeys) newUses() (uses []KeyUse) {
 // State is the part of an account that is in the log, in the form of a snapshot. It does not tell how many leased
 // requests were spent; after a restart all count as spent.
 type State struct {
-	Record      Record
-	Days        []DayState  // sorted by day
-	ClosedUntil engine.Date // this day and earlier days must not be counted again
-	Leases      []LeaseState
+	Record Record
+	Days   []DayState // only the newest counts
+	Leases []LeaseState
 }
 
 // DayState is the number of leased requests of one day.
@@ -435,15 +433,13 @@ func (s LeaseState) admittedSingle(now time.Duration) int {
 
 // State returns the state for a snapshot.
 func (a *Account) State() State {
-	s := State{Record: a.durableRecord(), ClosedUntil: a.days.closedUntil, Leases: a.single.singleStates()}
+	s := State{Record: a.durableRecord(), Leases: a.single.singleStates()}
 	for _, l := range a.nodeLeases {
 		l.asked = 0
 		s.Leases = append(s.Leases, l)
 	}
-	for _, c := range a.days.counts {
-		if leased := c.leased - int(c.granted); leased > 0 || c.granted == 0 {
-			s.Days = append(s.Days, DayState{c.day, leased})
-		}
+	if a.days.logged.Day != 0 {
+		s.Days = []DayState{a.days.logged}
 	}
 	return s
 }
@@ -452,14 +448,14 @@ func (a *Account) State() State {
 func Restore(state State) *Account {
 	a := new(Account)
 	r := &state.Record
-	a.id, a.email, a.createdAt, a.days.closedUntil = r.ID, r.Email, instantOf(r.CreatedAt), state.ClosedUntil
+	a.id, a.email, a.createdAt = r.ID, r.Email, instantOf(r.CreatedAt)
 	a.setSpecial(func(s *special) { *s = special{r.SuspendedAt, r.Reason, r.Quota} })
-	a.keys, a.days.counts, a.minute.admitted = a.firstKeys[:0], a.firstDays[:0], a.firstAdmitted[:0]
+	a.keys, a.minute.admitted = a.firstKeys[:0], a.firstAdmitted[:0]
 	for i := range r.Keys {
 		a.keys = append(a.keys, keyOf(&r.Keys[i]))
 	}
-	for _, day := range state.Days {
-		a.days.counts = append(a.days.counts, dayCount{day: day.Day, leased: day.Leased})
+	for _, day := range state.Days { // earlier versions wrote several
+		a.days.log(day.Day, day.Leased)
 	}
 	for _, lease := range state.Leases {
 		if lease.Node == 0 {

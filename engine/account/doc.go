@@ -18,7 +18,7 @@
 //	grant:    one event that gives each account of a shard its first lease of a day
 //	charge:   to count a request in both quota windows; a refund takes it back
 //	pending:  decided, but not in the log yet
-//	closed:   a day that accepts no more charges, because its counts were dropped
+//	closed:   a day that accepts no charges, because its grants were dropped
 //	network:  a prefix of client addresses, such as an IPv6 /48
 //	share:    the part of a common limit that one requester may use
 //	newcomer: an e-mail address without an account

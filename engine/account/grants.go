@@ -39,7 +39,7 @@ type DayGrants struct {
 }
 
 // dayGrantsMax is the maximum number of grants that are kept for one shard.
-const dayGrantsMax = daysKept
+const dayGrantsMax = 8
 
 // Apply returns the grants after an event. own tells whether this process decided the event.
 func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
@@ -163,8 +163,8 @@ func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
 	})
 }
 
-// spentMax returns an upper bound of the requests that an account has spent from grants in the last minute. A day with
-// an event of the account does not count, because that event includes the grant.
+// spentMax returns an upper bound of the requests that an account has spent from grants in the last minute. The
+// newest day with an event of the account does not count, because that event includes the grant.
 func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration) (sum int) {
 	for _, g := range d.Grants {
 		if account%g.Shards == g.Shard && days.find(g.Day) == nil && (g.Until == 0 || now-g.Until < MinuteSpan) {
@@ -178,28 +178,29 @@ func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration)
 // or a later day. It counts the whole grant, because the quota may have been larger when the account spent the grant.
 func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
-	if grants == nil || a.days.newest() >= day || len(a.days.counts) >= daysKept || grants.ofThisProcess(a.id, day) {
+	if grants == nil || a.days.day >= day || grants.ofThisProcess(a.id, day) {
 		return
 	}
 	if size, _ := grants.find(a.id, day); size > 0 {
-		a.days.addGrant(day, size).spendAll()
+		a.days.dayCount = dayCount{day: day, leased: size, granted: int32(size), spent: size}
 	}
 }
 
 // takeGrant lets the account use the grant of a day, if there is one and the account may begin to use it.
 func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
-	if grants == nil || a.node != 0 || a.days.newest() >= day || len(a.days.counts) >= daysKept || a.asking {
+	if grants == nil || a.node != 0 || a.days.day >= day || a.asking {
 		return
 	}
 	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {
-		a.days.addGrant(day, min(size, a.quota(policy).Day))
+		size = min(size, a.quota(policy).Day)
+		a.days.dayCount = dayCount{day: day, leased: size, granted: int32(size)}
 	}
 }
 
-// closedDay reports whether a day no longer accepts charges, because its counts were dropped.
+// closedDay reports whether a day does not accept charges: it is outside the calendar, or its grants were dropped.
 func (a *Account) closedDay(day engine.Date, policy QuotaPolicy) bool {
-	return a.days.closed(day) || policy.Grants != nil && day <= policy.Grants.ClosedUntil && a.days.newest() < day
+	return day == 0 || policy.Grants != nil && day <= policy.Grants.ClosedUntil && a.days.day < day
 }
 
 // ResumeGrants completes Resume: the minute window then includes the requests that the account may have spent from

@@ -21,10 +21,8 @@ func (a *Account) awaits(node engine.NodeID, asked time.Duration) bool {
 func (a *Account) Asking() bool { return a.asking }
 
 func (a *Account) applyLease(e *Leased, now ClockReading) {
-	own, added := a.awaits(e.Node, e.Monotonic), e.Count
-	if count := a.days.getOrCreate(e.Day); count != nil {
-		added -= int(count.granted)
-		count.leased, count.granted = count.leased+added, 0
+	own, added := a.awaits(e.Node, e.Monotonic), a.days.log(e.Day, e.Count)
+	if count := a.days.find(e.Day); count != nil {
 		if own {
 			refunded := min(e.Refunded, count.refunded)
 			count.refunded -= refunded
@@ -48,13 +46,11 @@ func (a *Account) applyLease(e *Leased, now ClockReading) {
 // applyReturn gives unspent requests back to the day. Requests that the node admitted in the last minute still count
 // until they are a minute old.
 func (a *Account) applyReturn(e *Returned, now ClockReading) {
-	if e.Granted > 0 {
-		a.days.getOrCreate(e.Day)
-	}
-	if count := a.days.find(e.Day); count != nil {
-		unspent := min(e.Unspent-e.Granted+int(count.granted), count.leased)
-		count.leased -= unspent
-		count.spent, count.granted = max(0, count.spent-unspent), 0
+	if e.Granted > 0 || e.Day == a.days.logged.Day {
+		change := a.days.log(e.Day, e.Granted-e.Unspent)
+		if count := a.days.find(e.Day); count != nil {
+			count.spent = max(0, count.spent+change)
+		}
 	}
 	if a.awaits(e.Node, e.Monotonic) {
 		a.asking = false
@@ -199,8 +195,8 @@ func (a *Account) Refund(admittedAt ClockReading) {
 func (a *Account) Return(now ClockReading) *Returned {
 	a.minute.expire(now)
 	day := a.today(now)
-	if newest := a.days.get(a.days.newest()); newest.granted > 0 {
-		day = newest.day // so that its grant can be taken back
+	if a.days.granted > 0 {
+		day = a.days.day // so that its grant can be taken back
 	}
 	event := &Returned{
 		Account: a.id, Day: day, RecentAdmitted: a.minute.count(), Monotonic: now.Monotonic,
@@ -284,7 +280,7 @@ func (a *Account) renewTokens(now ClockReading) int {
 		return a.days.unspent()
 	}
 	t := a.tokens()
-	t.renewing = a.spendable(a.days.get(a.days.newest()), now)
+	t.renewing = a.spendable(a.days.dayCount, now)
 	t.tokens = t.renewing
 	return t.renewing
 }
@@ -413,7 +409,7 @@ func (a *Account) Grant(ask Event, now ClockReading, policy QuotaPolicy) Event {
 }
 
 func (a *Account) grantLease(ask *Leased, now ClockReading, policy QuotaPolicy) *Leased {
-	day := max(ask.Day, a.days.newest())
+	day := max(ask.Day, a.days.day)
 	if !a.nodeLeases.isNewestAsk(ask.Node, ask.Monotonic) || a.closedDay(day, policy) {
 		return nil
 	}

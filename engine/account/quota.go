@@ -16,8 +16,6 @@ const (
 	MinuteSpan = time.Minute
 	// LeaseSizeDefault is the default number of requests of a lease (a reserved part of a daily quota).
 	LeaseSizeDefault = 16
-	// daysKept is the number of days with counts in an account. Two are enough, but a jump of the clock can add more.
-	daysKept = 8
 )
 
 // Quota is the maximum number of requests of a caller on a day and in any minute.
@@ -197,7 +195,7 @@ func (m *minuteWindow) shrink(now ClockReading) {
 	}
 }
 
-// dayCount counts the requests of one day. Only the field leased is in the log.
+// dayCount counts the requests of one day.
 type dayCount struct {
 	day      engine.Date
 	granted  int32 // part of leased: a grant of the day that no event of the account includes yet
@@ -212,51 +210,17 @@ func (c dayCount) unspent() int { return c.leased - c.spent }
 
 func (c dayCount) charged() int { return c.spent - c.refunded }
 
-// dayCounts contains a dayCount for each day with leased requests. A closed day must never be counted again. Only
-// events close days, so that a replay closes the same days.
+// dayCounts counts the newest day with leased requests, or the zero Date. An account never charges an earlier day
+// (Account.today), so no other count is needed.
 type dayCounts struct {
-	counts      []dayCount  // sorted by day
-	closedUntil engine.Date // this day and earlier days are dropped
-}
-
-func (d *dayCounts) closed(day engine.Date) bool { return day <= d.closedUntil }
-
-// newest returns the latest day that was ever counted, or the zero Date.
-func (d *dayCounts) newest() engine.Date {
-	if n := len(d.counts); n > 0 {
-		return d.counts[n-1].day
-	}
-	return d.closedUntil
-}
-
-// spendAll makes all leased requests of all days count as spent.
-func (d *dayCounts) spendAll() {
-	for i := range d.counts {
-		d.counts[i].spendAll()
-	}
-}
-
-// unspent returns the number of unspent requests of all days.
-func (d *dayCounts) unspent() (sum int) {
-	for _, count := range d.counts {
-		sum += count.unspent()
-	}
-	return sum
-}
-
-// addGrant adds a day with the requests of a grant.
-func (d *dayCounts) addGrant(day engine.Date, size int) *dayCount {
-	count := d.getOrCreate(day)
-	count.leased, count.granted = size, int32(size)
-	return count
+	dayCount
+	logged DayState // the newest day with an event, as in the log; before day if no event includes the grant of day yet
 }
 
 // find returns the count of a day, or nil.
 func (d *dayCounts) find(day engine.Date) *dayCount {
-	for i := len(d.counts) - 1; i >= 0; i-- {
-		if d.counts[i].day == day {
-			return &d.counts[i]
-		}
+	if d.day == day && day != 0 {
+		return &d.dayCount
 	}
 	return nil
 }
@@ -269,24 +233,24 @@ func (d *dayCounts) get(day engine.Date) dayCount {
 	return dayCount{day: day}
 }
 
-// getOrCreate returns the count of a day, or nil if the day is closed (dropped). If there are then more than daysKept
-// days, it drops the oldest day, which may be the requested one.
-func (d *dayCounts) getOrCreate(day engine.Date) *dayCount {
-	if d.closed(day) {
-		return nil
+// log adds the leased requests of an event, or subtracts those that it returns. It returns the change of the day's
+// count, in which the event replaces the grant of the day.
+func (d *dayCounts) log(day engine.Date, requests int) (change int) {
+	if day > d.logged.Day {
+		d.logged = DayState{Day: day}
 	}
-	if c := d.find(day); c != nil {
-		return c
+	if day == d.logged.Day {
+		d.logged.Leased = max(0, d.logged.Leased+requests)
 	}
-	// Counts of earlier days with a grant are no longer needed: an account never charges an earlier day.
-	d.counts = slices.DeleteFunc(d.counts, func(c dayCount) bool { return c.granted > 0 && c.day < day })
-	i, _ := slices.BinarySearchFunc(d.counts, day, func(c dayCount, day engine.Date) int { return int(c.day - day) })
-	d.counts = slices.Insert(d.counts, i, dayCount{day: day})
-	if len(d.counts) > daysKept {
-		d.closedUntil = d.counts[0].day
-		d.counts = slices.Delete(d.counts, 0, 1)
+	if day > d.day {
+		d.dayCount = dayCount{day: day}
 	}
-	return d.find(day)
+	if day != d.day {
+		return requests
+	}
+	change = d.logged.Leased - d.leased
+	d.leased, d.granted = d.logged.Leased, 0
+	return change
 }
 
 // QuotaPolicy is a node's settings for quotas. A lease is a reserved part of an account's daily quota.
@@ -361,7 +325,7 @@ func (a *Account) authenticate(digest Digest) (*accountKey, engine.Code) {
 // requests. So no request gets the quota of a day that has ended. Outside the years 1 to 9999 it returns the zero Date.
 func (a *Account) today(now ClockReading) engine.Date {
 	if day := now.today(); day != 0 {
-		return max(day, a.days.newest())
+		return max(day, a.days.day)
 	}
 	return 0
 }

@@ -249,18 +249,16 @@ func (m *quotaModel) judge(n *quotaNode, result *QuotaResult, day engine.Date) {
 	}
 }
 
-// judgeExactly wants both windows of a single node to be exact, except in the first minute of a process and after more
-// days than an account remembers.
+// judgeExactly wants both windows of a single node to be exact, except in the first minute of a process.
 func (m *quotaModel) judgeExactly(n *quotaNode, result *QuotaResult, day engine.Date, left Quota, first time.Duration) {
 	year, month, date := day.Start().In(engine.Location()).Date()
 	if midnight := time.Date(year, month, date+1, 0, 0, 0, 0, engine.Location()); !result.Day.Reset.Equal(midnight) {
 		m.fail("the day ends at %s, really at %s", result.Day.Reset, midnight)
 	}
-	known := len(m.leased) <= daysKept
-	if left.Day = max(0, left.Day); known && result.Day.Remaining != left.Day { // a grant that counts may exceed the quota
+	if left.Day = max(0, left.Day); result.Day.Remaining != left.Day { // a grant that counts may exceed the quota
 		m.fail("%d remain of the day, really %d", result.Day.Remaining, left.Day)
 	}
-	if known && left.Day > 0 && result.DenyCode == engine.CodeQuotaExceeded {
+	if left.Day > 0 && result.DenyCode == engine.CodeQuotaExceeded {
 		m.fail("quota exceeded with %d left", left.Day)
 	}
 	if n.run > 1 && m.real-n.began < time.Minute {
@@ -502,9 +500,7 @@ func (n *quotaNode) crash() {
 		m.elect()
 	}
 	mayCost, widest, refunded := n.mayCost, n.widest, map[engine.Date]int{}
-	for _, c := range n.account.days.counts {
-		refunded[c.day] = c.refunded
-	}
+	refunded[n.account.days.day] = n.account.days.refunded
 	m.pass()
 	n.restart(nil, 0)
 	m.forfeit(n, func(day engine.Date) int {
@@ -520,13 +516,12 @@ func (m *quotaModel) forfeit(n *quotaNode, allowed func(engine.Date) int) {
 	if !m.single {
 		return
 	}
-	for _, c := range n.account.days.counts {
-		lost := max(0, c.leased-m.charged[c.day]-m.forfeited[c.day])
-		if lost > allowed(c.day) {
-			m.fail("the end of a process cost %d of %s", lost, c.day)
-		}
-		m.forfeited[c.day] += lost
+	c := n.account.days.dayCount
+	lost := max(0, c.leased-m.charged[c.day]-m.forfeited[c.day])
+	if lost > allowed(c.day) {
+		m.fail("the end of a process cost %d of %s", lost, c.day)
 	}
+	m.forfeited[c.day] += lost
 }
 
 // forfeitGrant notes what an earlier process has not spent of the grant of a day, when the account counts the grant.

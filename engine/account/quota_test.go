@@ -111,24 +111,25 @@ func TestL1_LeaseOfOneTakesAllThatWait(t *testing.T) {
 	}
 }
 
-// A clock that shows more days than are kept closes the oldest ones, which never open again.
-func TestL1_DaysThatWereDroppedStayClosed(t *testing.T) {
+// A clock that was set back opens no earlier day: the newest day counts on.
+func TestX19_EarlierDaysStayClosed(t *testing.T) {
+	const days = 5
 	o := newTestAccount(t, noon)
 	o.policy.DefaultQuota.Day = 3
 	first := o.now
-	for range daysKept + 3 {
+	for range days {
 		o.admit(3)
 		o.refuse(engine.CodeQuotaExceeded, engine.NextMidnight(o.now.Wall).Sub(o.now.Wall))
 		o.advance(24 * time.Hour)
 	}
-	for back := range daysKept + 6 {
+	for back := range days + 3 {
 		o.now.Wall = first.Wall.AddDate(0, 0, back-3)
 		if v := o.account.Usage(o.now, o.policy); v.Admitted || v.Day.Remaining != 0 {
 			t.Errorf("day %d is open again: %+v", back-3, v)
 		}
 	}
-	if state := o.account.State(); len(state.Days) != daysKept || state.ClosedUntil != engine.DateOf(first.Wall)+2 {
-		t.Errorf("%d days kept, floor %s", len(state.Days), state.ClosedUntil)
+	if state := o.account.State(); len(state.Days) != 1 || state.Days[0] != (DayState{engine.DateOf(first.Wall) + days - 1, 3}) {
+		t.Errorf("%+v", state.Days)
 	}
 }
 
@@ -409,41 +410,5 @@ func TestL6_RefundsOfOtherTimesChangeNothing(t *testing.T) {
 		if v := s.Usage(from, o.now, DefaultQuota()); v.Day.Remaining != DayLimitDefault-1-n {
 			t.Errorf("after %d requests: %+v", n+1, v)
 		}
-	}
-}
-
-func TestL1_DaysDropTheOldest(t *testing.T) {
-	var d dayCounts
-	for _, day := range []engine.Date{50, 40, 60, 45, 41, 70, 55, 42} {
-		if c := d.getOrCreate(day); c == nil || c.day != day {
-			t.Fatalf("open %d gives %+v", day, c)
-		}
-	}
-	if d.getOrCreate(30) != nil || d.closedUntil != 30 || len(d.counts) != daysKept {
-		t.Errorf("an older day pushed out another: %+v", d)
-	}
-	if c := d.getOrCreate(43); c == nil || c.day != 43 || d.closedUntil != 40 || d.find(40) != nil || d.find(41) == nil {
-		t.Errorf("after a day in the middle: %+v", d)
-	}
-	for day := engine.Date(0); day <= 41; day++ {
-		if closed := day <= 40; d.closed(day) != closed || closed && d.getOrCreate(day) != nil {
-			t.Errorf("day %d: closed %t", day, d.closed(day))
-		}
-	}
-	if unknown := d.get(99); unknown != (dayCount{day: 99}) || d.newest() != 70 {
-		t.Errorf("a day that was never counted is %+v; the newest is %d", unknown, d.newest())
-	}
-}
-
-func TestL1_UnspentIsOfAllDays(t *testing.T) {
-	o := newTestAccount(t, noon)
-	day := engine.DateOf(noon)
-	o.leased(&Leased{Account: 1, Day: day - 1, Count: 5, At: noon})
-	o.leased(&Leased{Account: 1, Day: day, Count: 3, At: noon})
-	if got := o.account.days.unspent(); got != 8 {
-		t.Errorf("%d are unspent, want 8", got)
-	}
-	if lease := o.account.NextLease(testKey, o.now, o.policy, 1); lease == nil || lease.Unspent != 8 || lease.Count != 13 {
-		t.Errorf("the next lease is %+v, want 13 beside 8 unspent", lease)
 	}
 }

@@ -158,6 +158,7 @@ func checkLeaseOrder(lease account.LeaseState, previous engine.NodeID) error {
 	return nil
 }
 
+// accountFields omits field 12 of earlier versions, the day until which no day was charged.
 func accountFields(c *codec, s *account.State) {
 	r := &s.Record
 	c.uint64(1, &r.ID)
@@ -169,7 +170,6 @@ func accountFields(c *codec, s *account.State) {
 	c.count(9, &r.Quota.Day)
 	c.count(10, &r.Quota.Minute)
 	repeated(c, 11, &s.Days, dayFields)
-	c.date(12, &s.ClosedUntil)
 	repeated(c, 13, &s.Leases, leaseFields)
 }
 

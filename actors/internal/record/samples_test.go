@@ -113,7 +113,7 @@ func sampleAccount() account.State {
 			Quota: account.Quota{Day: 50_000, Minute: 300},
 			Keys:  []account.KeyRecord{{ID: "key_1", Digest: digestOf(1), CreatedAt: sampleTime, RevokedAt: sampleTime.Add(2), LastUsed: sampleTime.Add(1)}, sampleKey},
 		},
-		ClosedUntil: sampleDay - 2, Days: []account.DayState{{Day: sampleDay - 1, Leased: 1000}, {Day: sampleDay, Leased: 16}},
+		Days:   []account.DayState{{Day: sampleDay - 1, Leased: 1000}, {Day: sampleDay, Leased: 16}},
 		Leases: []account.LeaseState{{Monotonic: time.Hour, Unspent: 8, Count: 16}, {Monotonic: time.Hour, Count: 4, Node: 2, RecentAdmitted: 9}, {Node: 65535, Count: 1}},
 	}
 }
