@@ -122,7 +122,7 @@ func (w *marketFixture) parseAndObserve(d *source.Definition, documents []*sourc
 func (w *marketFixture) offers(id string) map[string]engine.SourceQuote {
 	all := map[string]engine.SourceQuote{}
 	for code, book := range w.currencies {
-		for _, offer := range book.Saved().SourceQuotes {
+		for _, offer := range book.Snapshot().Saved().SourceQuotes {
 			if offer.SourceID == id {
 				all[offer.Key.ID(code)] = offer
 			}

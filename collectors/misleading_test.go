@@ -53,7 +53,7 @@ func servedOf(t *testing.T, d *source.Definition, page int, body string) (string
 	l.observe(BuildRefreshes(d, answers, at, time.Time{}), at)
 	var served []string
 	for code, book := range l.currencies {
-		for _, offer := range book.Saved().SourceQuotes {
+		for _, offer := range book.Snapshot().Saved().SourceQuotes {
 			served = append(served, fmt.Sprintf("%s %s %s/%s", offer.Key.Institution, code, short(offer.Buy), short(offer.Sell)))
 		}
 	}

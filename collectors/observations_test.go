@@ -581,9 +581,9 @@ func TestT5_Export(t *testing.T) {
 	refreshes := append(m.History(to-60, to), m.Refreshes(now)...)
 	all := newTestEngine(t, engine.DefaultRules()).observeAll(refreshes, now)
 	for _, currency := range []string{"USD", "EUR", "JPY"} {
-		before := all.currencies[currency].Saved()
+		before := all.currencies[currency].Snapshot().Saved()
 		imported := readText(t, writtenText(t, CSV, Export([]engine.SavedCurrency{before})), "x.csv").refreshes
-		after := newTestEngine(t, engine.DefaultRules()).observeAll(imported, now).currencies[currency].Saved()
+		after := newTestEngine(t, engine.DefaultRules()).observeAll(imported, now).currencies[currency].Snapshot().Saved()
 		if !slices.Equal(before.SourceQuotes, after.SourceQuotes) || !slices.Equal(before.History, after.History) {
 			t.Errorf("%s is not the same after export and import", currency)
 		}

@@ -434,7 +434,7 @@ func TestI3_PublishedAfterItWasObserved(t *testing.T) {
 	if got, rows := f.rate("bhd"), f.historyOn(DateOf(noon), "bhd"); !got.PublishedAt.IsZero() || rows[0].DatePrecision == PrecisionDatetime {
 		t.Errorf("served %s, history has %+v", got.PublishedAt, rows)
 	}
-	saved := f.state.Saved()
+	saved := f.state.Snapshot().Saved()
 	saved.SourceQuotes[0].PublishedAt = noon.AddDate(4, 0, 0)
 	f.state = RestoreCurrencyState(saved, testCatalogue(), DefaultRules())
 	if got := f.rate("bhd"); !got.PublishedAt.IsZero() {

@@ -34,7 +34,7 @@ type CurrencyState struct {
 func NewCurrencyState(currency string, catalogue *Catalogue, rules Rules) *CurrencyState {
 	rules.HistoryDays = max(rules.HistoryDays, HistoryDaysMin)
 	// The store keeps history up to its newest day, which may be FutureDaysMax days in the future.
-	store := &quoteStore{historyDays: rules.HistoryDays + rules.FutureDaysMax, market: &market{}, merged: &market{}}
+	store := &quoteStore{historyDays: rules.HistoryDays + rules.FutureDaysMax, market: &market{}}
 	return &CurrencyState{currency: currency, catalogue: catalogue, rules: rules, store: store}
 }
 
@@ -86,9 +86,6 @@ func (c *CurrencyState) undo() {
 		c.snapshot = nil
 	}
 }
-
-// Saved returns the state for backups and for snapshots of the log.
-func (c *CurrencyState) Saved() SavedCurrency { return c.Snapshot().Saved() }
 
 // Snapshot returns an immutable copy of the state. It returns the same copy until Apply is called.
 func (c *CurrencyState) Snapshot() *CurrencySnapshot {

@@ -458,7 +458,7 @@ func TestInstantsLoseTheirZone(t *testing.T) {
 	observation.PublishedAt = f.now
 	f.accept("a", observation)
 	got := f.rate("bhd")
-	if got.CollectedAt != noon || got.PublishedAt != noon || f.state.Saved().History[0].ObservedAt != noon {
+	if got.CollectedAt != noon || got.PublishedAt != noon || f.state.Snapshot().Saved().History[0].ObservedAt != noon {
 		t.Errorf("collected %v, published %v", got.CollectedAt, got.PublishedAt)
 	}
 }

@@ -16,10 +16,10 @@
 // Service and Ingester are interfaces that package actors implements. Package httpapi, the collectors and the commands
 // call them.
 //
-//	observation.go, event.go                   input and results of decisions
+//	observation.go                             input and results of decisions
 //	validator.go, plausibility.go, market.go   which observations are refused
 //	currency_state.go, quote_store.go          the state of a currency
-//	view.go, history.go                        data of responses
+//	view.go                                    data of responses
 //	rate.go, decimal.go, date.go               values
 //	catalogue.go, catalogue.json               institutions, currencies and sources
 //

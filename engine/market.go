@@ -114,13 +114,6 @@ func (m *market) addQuote(q *quote, t time.Time) {
 	}
 }
 
-// copyFrom makes m a copy of another market, in the memory of m.
-func (m *market) copyFrom(other *market) {
-	buys, sells := append(m.buys[:0], other.buys...), append(m.sells[:0], other.sells...)
-	*m = *other
-	m.buys, m.sells = buys, sells
-}
-
 func (m *market) side(name Operation) []marketPrice {
 	if name == Buy {
 		return m.buys

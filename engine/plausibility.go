@@ -155,8 +155,8 @@ func (v *validator) withCandidates(before *market) *market {
 	if v.ofOneInstitution() {
 		return before // the candidates are compared with the others only
 	}
-	merged := v.store.merged
-	merged.copyFrom(before)
+	merged := *before
+	merged.buys, merged.sells = slices.Clone(before.buys), slices.Clone(before.sells)
 	for i := range v.candidates {
 		c := &v.candidates[i]
 		first := &v.candidates[c.first]
@@ -173,7 +173,7 @@ func (v *validator) withCandidates(before *market) *market {
 		}
 		merged.add(&SourceQuote{Key: c.key, SourceID: v.refresh.SourceID, Buy: c.buy, Sell: c.sell, LastCheckedAt: v.refresh.ObservedAt})
 	}
-	return merged
+	return &merged
 }
 
 func (v *validator) ofOneInstitution() bool {

@@ -63,9 +63,9 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 		for step := range steps {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "hours")) * time.Hour)
 			command := drawCommand(t, now, state.Snapshot().Quarantine())
-			before := state.Saved()
+			before := state.Snapshot().Saved()
 			decision, _ := state.Decide(command, now)
-			if !reflect.DeepEqual(before, state.Saved()) {
+			if !reflect.DeepEqual(before, state.Snapshot().Saved()) {
 				t.Fatal("deciding changed the state")
 			}
 			for _, event := range decision.Events {
@@ -74,7 +74,7 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 			events = append(events, decision.Events...)
 			applyOneByOne(single, command, now)
 			if step == cutAt {
-				snapshot, afterCut = state.Saved(), len(events)
+				snapshot, afterCut = state.Snapshot().Saved(), len(events)
 			}
 			servesOnlyGood(t, state.Snapshot().view(now))
 		}
@@ -88,7 +88,7 @@ func TestReplayedStateIsLiveState(t *testing.T) {
 func TestDecideAll_WithoutApplyChangesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.accept("bhd-site", usd("bhd", "57", "60"))
-	snapshot, saved := f.state.Snapshot(), f.state.Saved()
+	snapshot, saved := f.state.Snapshot(), f.state.Snapshot().Saved()
 	f.advance(time.Hour)
 	for _, observations := range [][]Observation{goodBanks(), {usd("bhd", "57.2", "60"), usd("abonap", "47", "48")}} {
 		refresh := Refresh{SourceID: "bhd-site", ObservedAt: f.now, Observations: observations}
@@ -123,8 +123,8 @@ func replay(state *CurrencyState, events []Event) *CurrencyState {
 }
 
 func same(t *rapid.T, what string, want, got *CurrencyState) {
-	if !reflect.DeepEqual(want.Saved(), got.Saved()) {
-		t.Fatalf("%s differs:\nwant %+v\ngot  %+v", what, want.Saved(), got.Saved())
+	if !reflect.DeepEqual(want.Snapshot().Saved(), got.Snapshot().Saved()) {
+		t.Fatalf("%s differs:\nwant %+v\ngot  %+v", what, want.Snapshot().Saved(), got.Snapshot().Saved())
 	}
 }
 

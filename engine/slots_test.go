@@ -20,11 +20,11 @@ func TestX16_ASlotIsAnsweredOnce(t *testing.T) {
 	if receipt := f.observeSlot("a", slot, usd("bhd", "57", "60")); receipt.Accepted != 1 || receipt.Changed != 1 || receipt.Repeated != 0 {
 		t.Fatalf("the first answer: %+v", receipt)
 	}
-	before := f.state.Saved()
+	before := f.state.Snapshot().Saved()
 	f.advance(time.Hour)
 	for name, again := range map[string]time.Time{"the same slot": slot, "an earlier one": slot.Add(-time.Nanosecond), "in another zone": slot.In(Location())} {
 		receipt := f.observeSlot("a", again, usd("bhd", "57.5", "60"), usd("caribe", "57", "60"), usd("popular", "0", "60"))
-		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.state.Saved()) {
+		if !reflect.DeepEqual(receipt, Receipt{Repeated: 3}) || !reflect.DeepEqual(before, f.state.Snapshot().Saved()) {
 			t.Errorf("%s: %+v", name, receipt)
 		}
 	}
@@ -59,7 +59,7 @@ func TestX16_ASlotWithoutNewsIsRemembered(t *testing.T) {
 			t.Errorf("%s: %+v", name, event)
 		}
 		replay(f.state, decision.Events)
-		if got := f.state.Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1, ""}}) {
+		if got := f.state.Snapshot().Saved().Slots; !reflect.DeepEqual(got, []AnsweredSlot{{"a", f.now, 1, ""}}) {
 			t.Errorf("%s: slots are %v", name, got)
 		}
 	}
@@ -84,16 +84,16 @@ func TestX16_ReceiptsCountByCommand(t *testing.T) {
 	only := newFixture(t)
 	for _, decision := range decisions {
 		replay(only.state, decision.Events)
-		if len(decision.Events) > 0 && reflect.DeepEqual(f.state.Saved(), only.state.Saved()) {
+		if len(decision.Events) > 0 && reflect.DeepEqual(f.state.Snapshot().Saved(), only.state.Snapshot().Saved()) {
 			t.Error("an event that was not applied changes the state")
 		}
 		replay(f.state, decision.Events)
-		if got, want := f.state.Saved(), only.state.Saved(); !reflect.DeepEqual(got, want) {
+		if got, want := f.state.Snapshot().Saved(), only.state.Snapshot().Saved(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nwant %+v", got, want)
 		}
 	}
 	_ = f.state.DecideAll([]Observe{at(f.now.Add(time.Second), usd("bhd", "57.5", "60"))}, f.now)
-	if got, want := f.state.Saved(), only.state.Saved(); !reflect.DeepEqual(got, want) {
+	if got, want := f.state.Snapshot().Saved(), only.state.Snapshot().Saved(); !reflect.DeepEqual(got, want) {
 		t.Errorf("a command that is only decided changes the state: %+v\nwant %+v", got, want)
 	}
 }
@@ -106,8 +106,8 @@ func TestX11_ASlotOfTheFutureIsNotRemembered(t *testing.T) {
 	} {
 		refresh.Observations = []Observation{usd("bhd", "57", "60")}
 		receipt := f.apply(Observe{[]Refresh{refresh}})
-		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.state.Saved().Slots) != 0 {
-			t.Errorf("%+v, slots %v", receipt, f.state.Saved().Slots)
+		if len(receipt.Refused) != 1 || receipt.Refused[0].Reason != FutureDate || len(f.state.Snapshot().Saved().Slots) != 0 {
+			t.Errorf("%+v, slots %v", receipt, f.state.Snapshot().Saved().Slots)
 		}
 	}
 	if receipt := f.observeSlot("a", f.now.Add(4*time.Minute), usd("bhd", "57", "60")); receipt.Accepted != 1 {
@@ -178,8 +178,8 @@ func TestX26_BaselineIsKeptWithTheSlot(t *testing.T) {
 	refresh.Observations, plain.Observations = refresh.Observations[:1], plain.Observations[:1]
 	with.apply(Observe{[]Refresh{refresh}})
 	without.apply(Observe{[]Refresh{plain}})
-	got, want := with.state.Saved(), without.state.Saved()
-	if restored := RestoreCurrencyState(got, testCatalogue(), DefaultRules()); !reflect.DeepEqual(restored.Saved(), got) {
+	got, want := with.state.Snapshot().Saved(), without.state.Snapshot().Saved()
+	if restored := RestoreCurrencyState(got, testCatalogue(), DefaultRules()); !reflect.DeepEqual(restored.Snapshot().Saved(), got) {
 		t.Error("it is not restored")
 	}
 	if got.Slots[0].Baseline != "learnt" {
@@ -191,7 +191,7 @@ func TestX26_BaselineIsKeptWithTheSlot(t *testing.T) {
 	}
 
 	refresh.Slot, refresh.Baseline = refresh.Slot.Add(time.Second), strings.Repeat("x", BaselineBytesMax+1)
-	if with.apply(Observe{[]Refresh{refresh}}); with.state.Saved().Slots[0] != (AnsweredSlot{"a", refresh.Slot, 1, ""}) {
+	if with.apply(Observe{[]Refresh{refresh}}); with.state.Snapshot().Saved().Slots[0] != (AnsweredSlot{"a", refresh.Slot, 1, ""}) {
 		t.Error("a large one is kept")
 	}
 

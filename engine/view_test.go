@@ -202,11 +202,11 @@ func TestX9_ReplayForgetsTheSameDays(t *testing.T) {
 		}
 		live.state.Snapshot()
 	}
-	a, b := live.state.Saved(), silent.state.Saved()
+	a, b := live.state.Snapshot().Saved(), silent.state.Snapshot().Saved()
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("%d rows with snapshots, %d without", len(a.History), len(b.History))
 	}
-	if back := RestoreCurrencyState(a, testCatalogue(), live.state.rules).Saved(); !reflect.DeepEqual(a, back) {
+	if back := RestoreCurrencyState(a, testCatalogue(), live.state.rules).Snapshot().Saved(); !reflect.DeepEqual(a, back) {
 		t.Errorf("%d rows, %d after a snapshot", len(a.History), len(back.History))
 	}
 }
@@ -239,7 +239,7 @@ func TestX9_ReferenceRowsAreKeptForGood(t *testing.T) {
 	for _, observation := range []Observation{usd("bhd", "12", "12.5"), reference("12.5", "12.7")} {
 		observation.EffectiveDate = dayOf("1991-01-02")
 		receipt := f.apply(Observe{[]Refresh{{SourceID: "past", ObservedAt: noon, Observations: []Observation{observation}}}})
-		restored := RestoreCurrencyState(f.state.Saved(), testCatalogue(), f.state.rules)
+		restored := RestoreCurrencyState(f.state.Snapshot().Saved(), testCatalogue(), f.state.rules)
 		want := 0
 		if observation.Kind == Reference {
 			want = 1

@@ -22,8 +22,7 @@
 //	                  (429); refunds after a 5xx
 //	internal/params   parses the parameters and reports all problems at once (400)
 //	operations.go     gets a page from the service and its encoded form (internal/rendered), or an error
-//	responder.go      writes heads, errors, times and request ids; head.go has the constant header lines and
-//	                  Cache-Control; internal/rendered computes ETags and compresses
+//	responder.go      writes heads, errors, times and request ids; internal/rendered computes ETags and compresses
 //
 // Account operations (account.go) are never charged, cached or compressed. Web pages of other sites
 // can neither send such requests nor read the responses. Config.Site answers all paths outside the API.
@@ -49,10 +48,10 @@
 // # Where to start
 //
 //	a parameter            its row and grammar in internal/params
-//	an operation           a row in routes and a function in operations.go, its fields in answers.go
+//	an operation           a row in routes and a function and its fields in operations.go
 //	an account operation   a row in account.go, its fields in the body there, a method of accountAPI
 //	an error code          its status in internal/encode
-//	a header               head.go; then run "go test -run Golden -update" and read the diff
+//	a header               responder.go; then run "go test -run Golden -update" and read the diff
 //	a test                 Harness in server.go: Date from the clock, planted errors
 //	the API specification  contract/openapi.yaml; document_test.go compares it with the node
 package httpapi

@@ -219,7 +219,7 @@ func TestI3_MarketIsBelieved(t *testing.T) {
 				book.Apply(event)
 			}
 		}
-		if len(book.Saved().SourceQuotes) == 0 {
+		if len(book.Snapshot().Saved().SourceQuotes) == 0 {
 			t.Errorf("no institution quotes %s", currency.Code)
 		}
 	}

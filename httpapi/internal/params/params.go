@@ -59,7 +59,7 @@ func NewTable() Table {
 	return Table{
 		{"currency", "must be three capital letters, as USD", opLists, opRanking, (*Query).setCurrency, (*engine.Catalogue).NearestCurrency},
 		{"operation", "must be buy or sell, seen from the caller", opRanking, opRanking, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
-			q.Operation, ok = oneOf(value, []engine.Operation{engine.Buy, engine.Sell})
+			q.Operation, ok = engine.ParseOperation(string(value))
 			return ok
 		}, nil},
 		{"limit", "must be a whole number from 1 to 200, without sign or leading zero", opLists, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
@@ -77,11 +77,11 @@ func NewTable() Table {
 		}, nil},
 		{"institution", "must be an institution id of small letters, digits and hyphens", opFilters, None, (*Query).setInstitution, (*engine.Catalogue).NearestInstitution},
 		{"channel", "must be one of unspecified, branch, digital, cash, transfer", opFilters, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
-			q.Channel, ok = oneOf(value, engine.Channels())
+			q.Channel, ok = engine.ParseChannel(string(value))
 			return ok
 		}, nil},
 		{"kind", "must be commercial or reference", opFilters, None, func(q *Query, value []byte, _ *engine.Catalogue) (ok bool) {
-			q.Kind, ok = oneOf(value, engine.Kinds())
+			q.Kind, ok = engine.ParseKind(string(value))
 			return ok
 		}, nil},
 		{fromName, "must be a calendar date, as 2025-01-31", History, None, func(q *Query, value []byte, _ *engine.Catalogue) bool {
@@ -378,16 +378,6 @@ func (q *Query) setInstitution(value []byte, catalogue *engine.Catalogue) bool {
 		q.Institution = string(value)
 	}
 	return len(value) > 0
-}
-
-// oneOf returns the element of words that equals value. It does not allocate.
-func oneOf[T ~string](value []byte, words []T) (T, bool) {
-	for _, word := range words {
-		if string(value) == string(word) {
-			return word, true
-		}
-	}
-	return "", false
 }
 
 func setDate(to *engine.Date, value []byte) bool {
