@@ -177,9 +177,9 @@ func TestDirectoryError_FullDisk(t *testing.T) {
 // TestProblems_OneAfterAnother: when a problem turns into another one, the log has its end.
 func TestProblems_OneAfterAnother(t *testing.T) {
 	var lines bytes.Buffer
-	n, problems := &Node{config: Config{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}, map[string]engine.Condition{}
+	n, states := &Node{config: Config{Logger: slog.New(slog.NewTextHandler(&lines, nil))}}, map[string]string{}
 	for _, state := range []string{"failing", "full"} {
-		n.logCondition(problems, engine.Condition{Name: "mail", State: state})
+		n.logCondition(states, engine.Condition{Name: "mail", State: state})
 	}
 	if want := `msg="problem ended" condition=mail state=failing`; !strings.Contains(lines.String(), want) {
 		t.Errorf("no %s in\n%s", want, lines.String())

@@ -43,7 +43,7 @@ const conditionInterval = time.Second
 func (n *Node) logConditions(ctx context.Context) {
 	ticker := time.NewTicker(conditionInterval)
 	defer ticker.Stop()
-	problems := map[string]engine.Condition{}
+	states := map[string]string{}
 	var refused refusals
 	for collected, checks := false, 1; ; checks++ {
 		if !collected && n.collector.collectedOnce() {
@@ -51,7 +51,7 @@ func (n *Node) logConditions(ctx context.Context) {
 			n.logUnmeasured()
 		}
 		for _, c := range n.core.Server.Conditions() {
-			n.logCondition(problems, c)
+			n.logCondition(states, c)
 		}
 		if checks%refusalChecks == 0 {
 			refused.log(n.config.Logger, n.core.Server.Refused)
@@ -88,16 +88,15 @@ func (n *Node) logUnmeasured() {
 	}
 }
 
-// logCondition logs a condition whose state has changed. problems contains the conditions that were not OK;
-// logCondition updates it.
-func (n *Node) logCondition(problems map[string]engine.Condition, c engine.Condition) {
-	before, problem := problems[c.Name]
-	if problem && before.State != c.State {
-		delete(problems, c.Name)
-		n.config.Logger.Info("problem ended", "condition", c.Name, "state", before.State)
+// logCondition logs a condition whose state has changed. states are the last known states by name; logCondition updates
+// them.
+func (n *Node) logCondition(states map[string]string, c engine.Condition) {
+	before := cmp.Or(states[c.Name], engine.ConditionOK)
+	states[c.Name] = c.State
+	if before != c.State && before != engine.ConditionOK {
+		n.config.Logger.Info("problem ended", "condition", c.Name, "state", before)
 	}
-	if c.State != engine.ConditionOK && before.State != c.State {
-		problems[c.Name] = c
+	if before != c.State && c.State != engine.ConditionOK {
 		n.config.Logger.Warn("problem began", "condition", c.Name, "state", c.State, "detail", c.Detail)
 	}
 }

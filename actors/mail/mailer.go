@@ -290,25 +290,21 @@ func backoff(failures int) time.Duration { return min(backoffFirst<<min(failures
 func (m *Mailer) Condition() engine.Condition {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	c := engine.HealthyCondition("mail")
 	switch {
 	case !m.fullSince.IsZero() && len(m.queue) >= m.config.queueMax:
-		return engine.Condition{
-			Name: "mail", State: "full", Since: m.fullSince.Round(0).UTC(),
-			Detail: "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server.",
-		}
+		c.State, c.Since = "full", m.fullSince
+		c.Detail = "The mail queue is full, so no login code is accepted; API keys still work. Check the mail server."
 	case len(m.refused.recipients) >= refusedRecipientsMin:
-		return engine.Condition{
-			Name: "mail", State: "refusing", Since: m.refused.since.Round(0).UTC(),
-			Detail: fmt.Sprintf("The mail server refuses every email, the last one with status %d, so login codes do not arrive; API keys still work. "+
-				"Check what it demands of the sender --mail-from, the login and this machine; the log has each refusal.", m.refused.code),
-		}
+		c.State, c.Since = "refusing", m.refused.since
+		c.Detail = fmt.Sprintf("The mail server refuses every email, the last one with status %d, so login codes do not arrive; API keys still work. "+
+			"Check what it demands of the sender --mail-from, the login and this machine; the log has each refusal.", m.refused.code)
 	case !m.failingSince.IsZero():
-		return engine.Condition{
-			Name: "mail", State: "failing", Since: m.failingSince.Round(0).UTC(),
-			Detail: "The mail server accepts no email, so login codes wait or expire; API keys still work. Check the server and the mail settings.",
-		}
+		c.State, c.Since = "failing", m.failingSince
+		c.Detail = "The mail server accepts no email, so login codes wait or expire; API keys still work. Check the server and the mail settings."
 	}
-	return engine.HealthyCondition("mail")
+	c.Since = c.Since.Round(0).UTC()
+	return c
 }
 
 // logDropped logs an email that was removed from the queue without being sent.

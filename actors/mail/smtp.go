@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 )
 
 const detailBytesMax = 200
@@ -56,18 +57,8 @@ func (f *failure) Error() string {
 // Check connects to the mail server, logs in, asks whether it accepts the sender, and disconnects without an email. The
 // error names the failed step. It contains no text of the server's SMTP replies.
 func Check(ctx context.Context, config Config) error {
-	config = config.withDefaults()
-	step := stageSession
-	fail := config.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
-		client, err := sender.DialToSMTPClientWithContext(ctx)
-		if err == nil {
-			step = stageSender
-			err = client.Mail("<" + config.From.String() + ">")
-		}
-		if err == nil {
-			_ = client.Quit()
-		}
-		return step, err
+	fail := config.withDefaults().attempt(ctx, stageSender, func(_ *gomail.Client, client *smtp.Client) error {
+		return client.Mail("<" + config.From.String() + ">")
 	})
 	if fail != nil {
 		return fail
@@ -77,50 +68,46 @@ func Check(ctx context.Context, config Config) error {
 
 // send sends one email on its own connection, within attemptTimeout.
 func (c Config) send(ctx context.Context, message *gomail.Msg) *failure {
-	return c.attempt(ctx, func(ctx context.Context, sender *gomail.Client) (stage, error) {
-		err := sender.DialAndSendWithContext(ctx, message)
-		var sendErr *gomail.SendError
-		switch {
-		case message.IsDelivered(): // a later error does not matter
-			return stageEmail, nil
-		case errors.As(err, &sendErr):
-			return stageEmail, err
+	return c.attempt(ctx, stageEmail, func(sender *gomail.Client, client *smtp.Client) error {
+		if err := sender.SendWithSMTPClient(client, message); !message.IsDelivered() {
+			return err
 		}
-		return stageSession, err
+		return nil // a later error does not matter
 	})
 }
 
-// attempt runs do with a client of the library, which do must connect. attempt limits the time of the whole dialog and
-// closes the connection, which the library would leave open after a failed TLS handshake or login.
-func (c Config) attempt(ctx context.Context, do func(context.Context, *gomail.Client) (stage, error)) *failure {
+// attempt connects, logs in and runs do, which is the step last. It limits the time of the whole dialog and closes the
+// connection, which the library would leave open after a failed TLS handshake or login.
+func (c Config) attempt(ctx context.Context, last stage, do func(*gomail.Client, *smtp.Client) error) *failure {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	var conn net.Conn
+	step := stageConnect
 	dial := func(dialCtx context.Context, network, addr string) (net.Conn, error) {
-		opened, err := c.dial(dialCtx, network, addr)
+		conn, err := c.dial(dialCtx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		conn = opened
-		context.AfterFunc(ctx, func() { _ = opened.Close() }) // the library limits only each step
+		step = stageSession
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // the library limits only each step
 		if c.TLS != Implicit {
 			return conn, nil
 		}
 		encrypted := tls.Client(conn, c.tls())
 		return encrypted, encrypted.HandshakeContext(ctx)
 	}
-	step := stageConnect
 	sender, err := gomail.NewClient(c.host(), c.clientOptions(dial)...)
+	if err != nil {
+		return newFailure(ctx, step, err)
+	}
+	client, err := sender.DialToSMTPClientWithContext(ctx)
 	if err == nil {
-		step, err = do(ctx, sender)
+		step, err = last, do(sender, client)
+		_ = client.Quit() // an error does not matter after the server's answer
 	}
-	switch {
-	case err == nil:
-		return nil
-	case conn == nil:
-		step = stageConnect
+	if err != nil {
+		return newFailure(ctx, step, err)
 	}
-	return newFailure(ctx, step, err)
+	return nil
 }
 
 func (c Config) clientOptions(dial gomail.DialContextFunc) []gomail.Option {
