@@ -69,7 +69,15 @@ func (a *Account) Resume(now ClockReading) {
 	a.days.spendAll()
 	a.asking, a.keysPending, a.askedAt, a.lastLeaseSize, a.ownTokens = false, 0, now.Monotonic, 0, nil
 	a.minute = minuteWindow{admitted: a.firstAdmitted[:0], restored: a.single.admittedSingle(now.Monotonic), restoredAt: now.Monotonic}
-	a.resumeNodeLeases(now)
+	// The log does not show the age of leases in a cluster. Therefore other nodes' leases count as taken now, and this
+	// node's possibly admitted requests count as admitted now.
+	for i := range a.nodeLeases {
+		s := &a.nodeLeases[i]
+		s.Monotonic = max(s.Monotonic, now.Monotonic) // Apply may have set a later time
+		if s.Node == a.node {
+			a.minute.restored += s.RecentAdmitted + s.Count
+		}
+	}
 }
 
 // NextLease returns the event of the next lease, or nil if none is needed or possible. waiting is the number of
@@ -453,18 +461,6 @@ func (l nodeLeases) othersAdmittedMax(node engine.NodeID, now time.Duration) int
 		}
 	}
 	return sum
-}
-
-// resumeNodeLeases completes a replay for the leases in a cluster. The log does not show their age. Therefore other
-// nodes' leases count as taken now, and this node's possibly admitted requests count as admitted now.
-func (a *Account) resumeNodeLeases(now ClockReading) {
-	for i := range a.nodeLeases {
-		s := &a.nodeLeases[i]
-		s.Monotonic = max(s.Monotonic, now.Monotonic) // Apply may have set a later time
-		if s.Node == a.node {
-			a.minute.restored += s.RecentAdmitted + s.Count
-		}
-	}
 }
 
 // clusterMinute returns the limit of a minute and its current use, including requests of other nodes.

@@ -188,13 +188,6 @@ func (m *minuteWindow) refund(admittedAt ClockReading) {
 	}
 }
 
-// shrink frees the memory of an empty window.
-func (m *minuteWindow) shrink(now ClockReading) {
-	if m.expire(now); m.count() == 0 {
-		*m = minuteWindow{}
-	}
-}
-
 // dayCount counts the requests of one day.
 type dayCount struct {
 	day      engine.Date
@@ -350,7 +343,11 @@ func (a *Account) Usage(now ClockReading, policy QuotaPolicy) QuotaResult {
 }
 
 // Shrink frees the memory of the minute window if the account had no requests in the last minute.
-func (a *Account) Shrink(now ClockReading) { a.minute.shrink(now) }
+func (a *Account) Shrink(now ClockReading) {
+	if a.minute.expire(now); a.minute.count() == 0 {
+		a.minute = minuteWindow{}
+	}
+}
 
 // DayCounter counts the events of the latest day seen. If the clock is set back, later events still count for that day.
 type DayCounter struct {

@@ -347,7 +347,11 @@ func (a *AccountActor) written(w *eventWrite) {
 	if w.request != nil {
 		a.Changes--
 		a.Granting = a.Granting && !leased
-		w.request.Reply(struct{}{}, asError(w.err))
+		if w.err != nil {
+			w.request.Reject(w.err)
+		} else {
+			w.request.Reply(struct{}{}, nil)
+		}
 	}
 	if leased {
 		a.leaseWritten(w.err)
@@ -355,24 +359,12 @@ func (a *AccountActor) written(w *eventWrite) {
 	a.returnLeaseOnStop()
 }
 
+// apply applies a durable event. It makes a new key known to Accounts.Admit.
 func (a *AccountActor) apply(event account.Event, now account.ClockReading) {
 	a.Account.Apply(event, now)
-	a.indexKey(event)
-}
-
-// indexKey makes a new key known to Accounts.Admit.
-func (a *AccountActor) indexKey(event account.Event) {
 	if created, ok := event.(*account.KeyCreated); ok && !a.shard.parent.keys.add(created.Key.Digest, &a.Ref) {
 		panic(fmt.Errorf("apply the new key of account %d: another account has a key with the same fingerprint", a.ID))
 	}
-}
-
-// asError converts a nil pointer to a nil interface.
-func asError(err *engine.Error) error {
-	if err == nil {
-		return nil
-	}
-	return err
 }
 
 // remote applies events that this node has not decided as the leader. One of them may be the lease that it waits for.

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"fmt"
+	"hash/maphash"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -33,10 +34,11 @@ type Accounts struct {
 	Kinds         struct{ Shard, Account, Registrar, Anonymous mailbox.Kind }
 
 	// Start sets these fields. They do not change afterwards.
-	Shards    []*mailbox.Ref
-	Registrar *mailbox.Ref
-	anonymous *anonymousTables // nil if LimitsOff
-	timer     *writeTimer
+	Shards        []*mailbox.Ref
+	Registrar     *mailbox.Ref
+	anonymous     []*mailbox.Ref // none if LimitsOff
+	anonymousSeed maphash.Seed   // random, so that clients cannot fill one table with chosen addresses
+	timer         *writeTimer
 }
 
 type requestPools struct {
@@ -49,7 +51,7 @@ type requestPools struct {
 
 // New returns Accounts without starting the actors.
 func New(c Config) (*Accounts, error) {
-	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: newKeyIndex(), timer: &writeTimer{}}
+	t := &Accounts{config: c, clock: newMonotonicClock(c.Clock, c.Monotonic), keys: newKeyIndex(), anonymousSeed: maphash.MakeSeed(), timer: &writeTimer{}}
 	t.Kinds.Shard.Name, t.Kinds.Shard.Reserve = "shard", EventsMax
 	t.Kinds.Account.Name, t.Kinds.Account.Transient = "account", true
 	t.Kinds.Registrar.Name, t.Kinds.Anonymous.Name = "registrar", "anonymous"
@@ -121,7 +123,7 @@ func (t *Accounts) Start(actors *mailbox.System, r *Replay, log *commitlog.Log) 
 	registrar.self = t.Registrar
 	log.SetAccounts(t.Shards, t.Registrar, t.Count.Load()*accountBytesEstimate)
 	if !t.config.LimitsOff {
-		if t.anonymous, err = newAnonymousTables(actors, t); err != nil {
+		if err := t.startAnonymous(actors); err != nil {
 			return err
 		}
 	}
@@ -177,8 +179,8 @@ func (t *Accounts) Stop() {
 	}
 	t.calls.Wait()
 	t.Registrar.Stop()
-	if t.anonymous != nil {
-		t.anonymous.stop()
+	for _, anonymous := range t.anonymous {
+		anonymous.Stop()
 	}
 }
 

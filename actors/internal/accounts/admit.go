@@ -60,7 +60,7 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if t.config.LimitsOff {
 		return account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}, nil
 	}
-	return t.requestPools.anonymous.Ask(t.anonymous.of(c.Address), anonymousQuery{c.Address}, AskTimeout)
+	return t.requestPools.anonymous.Ask(t.anonymousOf(c.Address), anonymousQuery{c.Address}, AskTimeout)
 }
 
 // keysRequired reports whether every request needs an API key now. It reads the clock only if an operator has announced
@@ -120,7 +120,7 @@ func (t *Accounts) Refund(a account.Admission) {
 	}
 	to := t.shardOf(a.Account)
 	if a.Account == 0 {
-		to = t.anonymous.of(a.Address)
+		to = t.anonymousOf(a.Address)
 	}
 	_, _ = t.requestPools.refunds.Ask(to, a, AskTimeout)
 }
@@ -215,37 +215,25 @@ func (t *AnonymousActor) FailsNode(mailbox.Message) bool { return false }
 // RejectAll implements mailbox.Actor.
 func (t *AnonymousActor) RejectAll(*engine.Error) {}
 
-// anonymousTables holds the Refs of all AnonymousActors.
-type anonymousTables struct {
-	seed maphash.Seed // random, so that clients cannot fill one table with chosen addresses
-	refs []*mailbox.Ref
-}
-
-// newAnonymousTables starts the actors.
-func newAnonymousTables(actors *mailbox.System, parent *Accounts) (*anonymousTables, error) {
-	t := &anonymousTables{seed: maphash.MakeSeed()}
-	rowSeed := maphash.MakeSeed() // differs from t.seed, so that one table's addresses spread over all its rows
+// startAnonymous starts the AnonymousActors.
+func (t *Accounts) startAnonymous(actors *mailbox.System) error {
+	rowSeed := maphash.MakeSeed() // differs from anonymousSeed, so that one table's addresses spread over all its rows
 	for i := range AnonymousTables {
-		table := account.NewAnonymousTable((parent.config.AnonymousClientsMax+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
+		table := account.NewAnonymousTable((t.config.AnonymousClientsMax+AnonymousTables-1)/AnonymousTables, func(key uint64) uint64 {
 			return maphash.Comparable(rowSeed, key)
 		})
-		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), &parent.Kinds.Anonymous, &AnonymousActor{parent, table})
+		ref, err := actors.Spawn("anonymous-"+strconv.Itoa(i), &t.Kinds.Anonymous, &AnonymousActor{t, table})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		t.refs = append(t.refs, ref)
+		t.anonymous = append(t.anonymous, ref)
 	}
-	return t, nil
+	return nil
 }
 
-// of returns the actor that counts an IP address. All addresses of one network (account.WidestPrefix) share an actor.
-func (t *anonymousTables) of(address netip.Addr) *mailbox.Ref {
+// anonymousOf returns the actor that counts an IP address. All addresses of one network (account.WidestPrefix) share an
+// actor.
+func (t *Accounts) anonymousOf(address netip.Addr) *mailbox.Ref {
 	client := account.WidestPrefix(address).Addr().As16()
-	return t.refs[maphash.Comparable(t.seed, client)%uint64(len(t.refs))]
-}
-
-func (t *anonymousTables) stop() {
-	for _, r := range t.refs {
-		r.Stop()
-	}
+	return t.anonymous[maphash.Comparable(t.anonymousSeed, client)%uint64(len(t.anonymous))]
 }

@@ -247,29 +247,17 @@ func (s *ShardActor) remote(m *commitlog.RemoteEvents[account.Event]) {
 	if s.stopped != nil {
 		return
 	}
-	byAccount := map[uint64][]account.Event{}
 	for _, event := range m.Events {
-		id := account.IDOf(event)
-		byAccount[id] = append(byAccount[id], event)
+		if created, ok := event.(*account.Created); ok {
+			s.created(created)
+			continue
+		}
+		acct := s.Accounts[account.IDOf(event)]
+		if acct == nil {
+			panic(fmt.Errorf("apply an event of account %d, which was never created", account.IDOf(event)))
+		}
+		acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: []account.Event{event}, Window: m.Window.Retain()})
 	}
-	for id, events := range byAccount {
-		s.remoteAccount(id, events, m.Window)
-	}
-}
-
-func (s *ShardActor) remoteAccount(id uint64, events []account.Event, window *commitlog.WindowEntry) {
-	if created, ok := events[0].(*account.Created); ok {
-		s.created(created)
-		events = events[1:]
-	}
-	if len(events) == 0 {
-		return
-	}
-	acct := s.Accounts[id]
-	if acct == nil {
-		panic(fmt.Errorf("apply an event of account %d, which was never created", id))
-	}
-	acct.Ref.Send(&commitlog.RemoteEvents[account.Event]{Events: events, Window: window.Retain()})
 }
 
 // addToSnapshot makes every account add its state to a snapshot.

@@ -404,7 +404,11 @@ func (c *codec) precision(n fieldNumber, v *engine.DatePrecision) {
 func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 	switch {
 	case c.writing:
-		c.put(n, codeOf(values, *v, name))
+		code := slices.Index(values, *v)
+		if code < 0 {
+			panic(fmt.Sprintf("record: the format has no code for %s %q", name, string(*v)))
+		}
+		c.put(n, uint64(code))
 	case c.nextField == n:
 		code := int32(c.number())
 		if code < 0 || int(code) >= len(values) {
@@ -414,13 +418,4 @@ func enum[V ~string](c *codec, n fieldNumber, v *V, values []V, name string) {
 		*v = values[code]
 		c.advance()
 	}
-}
-
-func codeOf[V ~string](values []V, v V, name string) uint64 {
-	for code, known := range values {
-		if v == known {
-			return uint64(code)
-		}
-	}
-	panic(fmt.Sprintf("record: the format has no code for %s %q", name, string(v)))
 }

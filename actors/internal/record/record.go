@@ -127,10 +127,8 @@ func envelopeFields(c *codec, r *envelope) {
 		}
 		return
 	}
-	if c.nextField != r.kind {
-		if event := c.newEvent(); event != nil {
-			r.kind, r.event = c.nextField, event
-		}
+	if n := c.nextField; n != r.kind && n >= firstEventKind && int(n) < len(eventKinds) {
+		r.kind, r.event = n, eventKinds[n].empty()
 	}
 	if c.nextField == r.kind && c.nextField != 0 {
 		eventKinds[r.kind].code(c, r.kind, r.event)
@@ -191,14 +189,6 @@ var eventKinds = [...]eventKind{
 }
 
 const firstEventKind = 2
-
-// newEvent returns an event without data, of the kind of the next field; nil if that field is not an event.
-func (c *codec) newEvent() any {
-	if c.nextField < firstEventKind || int(c.nextField) >= len(eventKinds) {
-		return nil
-	}
-	return eventKinds[c.nextField].empty()
-}
 
 func bundleFields(c *codec, b *Bundle) {
 	c.node(1, &b.Node)
