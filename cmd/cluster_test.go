@@ -267,17 +267,6 @@ func withoutOthers(t *testing.T, nodes []caller, data string) {
 	nodes[0].node.stop(syscall.SIGTERM)
 }
 
-// TestCluster_Alone: a node without others says so.
-func TestCluster_Alone(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	startNode(t, data)
-	got := run(t, nil, nil, "admin", "cluster", "status", "--data", data)
-	if got.code == exit.OK || !strings.Contains(got.stderr, "started without --cluster") {
-		t.Errorf("code %d: %s", got.code, got.stderr)
-	}
-}
-
 // TestContract_Cluster: a node of a cluster that follows keeps the contract, with rates that another one had before the
 // cluster was formed, and with some that it took in later.
 func TestContract_Cluster(t *testing.T) {

@@ -20,9 +20,7 @@ import (
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/cmd/internal/process"
-	"github.com/tasard/tasard/collectors/simulated"
 	"github.com/tasard/tasard/collectors/source"
-	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
@@ -198,30 +196,10 @@ func TestDemo_CallsItselfAsItWasCalled(t *testing.T) {
 	}
 }
 
-// TestDemo_SaysSoEverywhere wants every source of the market to be called a demo.
-func TestDemo_SaysSoEverywhere(t *testing.T) {
-	t.Parallel()
-	reference, err := demoReference()
-	noError(t, err)
-	now := clockFrom(realNow)()
-	market := simulated.NewMarket(1)
-	refreshes := append(market.History(engine.DateOf(now)-70, engine.DateOf(now)-1), market.Refreshes(now)...)
-	for _, refresh := range refreshes {
-		if source := reference.Catalogue.Source(refresh.SourceID); !strings.HasPrefix(source.Name, "Demo, ") {
-			t.Fatalf("%s is called %q", refresh.SourceID, source.Name)
-		}
-	}
-}
-
-// startMock is a mock with free ports, and the address of its controls.
-func startMock(t *testing.T, args ...string) (mock *program, controls string) {
+// startMock is a mock with free ports, the address of its controls, and the directory of its temporary files.
+func startMock(t *testing.T, args ...string) (mock *program, controls, temp string) {
 	t.Helper()
-	return startMockIn(t, t.TempDir(), args...)
-}
-
-// startMockIn is startMock with temporary files in a place of its own.
-func startMockIn(t *testing.T, temp string, args ...string) (mock *program, controls string) {
-	t.Helper()
+	temp = t.TempDir()
 	args = append([]string{"mock", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"}, args...)
 	p := startWith(t, "now", []string{"TMPDIR=" + temp}, args...).listening()
 	p.Await("controls on ")
@@ -229,7 +207,7 @@ func startMockIn(t *testing.T, temp string, args ...string) (mock *program, cont
 	if found == nil {
 		t.Fatalf("no controls in\n%s", p.Output())
 	}
-	return p, found[1]
+	return p, found[1], temp
 }
 
 // postControl calls a control, which must succeed.
@@ -248,8 +226,7 @@ func postControl(t *testing.T, url, body string) string {
 func TestMock(t *testing.T) {
 	t.Parallel()
 	srv := apitest.Start(t, apitest.Seed("standard"))
-	temp := t.TempDir()
-	p, controls := startMockIn(t, temp)
+	p, controls, temp := startMock(t)
 	const best = "/v1/rates/best?currency=USD&operation=buy"
 	inProcess, err := srv.Client.Get(srv.URL + best)
 	noError(t, err)
@@ -268,14 +245,12 @@ func TestMock(t *testing.T) {
 		t.Errorf("reset: %s", got)
 	}
 	p.stop(os.Interrupt)
-	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	leavesNothing(t, temp)
 }
 
 // TestMock_Flags: clock, faults, limits and keys are as they were asked for.
 func TestMock_Flags(t *testing.T) {
-	p, controls := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies")
+	p, controls, _ := startMock(t, "--clock", "2026-03-02T17:00:00Z", "--limits", "on", "--keys-required", "on", "--fail", "503@/v1/currencies")
 	anyone := caller{t: t, node: p}
 	if got := anyone.must("GET", "/v1/rates", "", http.StatusUnauthorized, "missing_key"); got.header.Get("Date") != "Mon, 02 Mar 2026 17:00:00 GMT" {
 		t.Errorf("Date is %s", got.header.Get("Date"))
@@ -325,7 +300,7 @@ func overPipes(t *testing.T, args ...string) *sdk.ClientSession {
 // TestMCP_Pipes: the program itself, started by a client of the protocol, asks a node in another process.
 func TestMCP_Pipes(t *testing.T) {
 	t.Parallel()
-	node, controls := startMock(t, "--limits", "on", "--keys-required", "on")
+	node, controls, _ := startMock(t, "--limits", "on", "--keys-required", "on")
 	key := strings.Split(postControl(t, controls+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
 	session := overPipes(t, "--url", node.URL, "--key-file", writeFile(t, "key", secret+"\n"))
@@ -356,7 +331,7 @@ func TestMCP_Pipes(t *testing.T) {
 // adds an institution.
 func TestMock_Lenient(t *testing.T) {
 	catalogue := writeFile(t, "more.json", `{"institutions":[{"id":"acme","name":"Acme","type":"bank"}]}`)
-	_, controls := startMock(t, "--lenient", "--catalogue", catalogue)
+	_, controls, _ := startMock(t, "--lenient", "--catalogue", catalogue)
 	for _, rate := range []string{`[{"institution":"ambar","currency":"USD","buy":"70.20","sell":"71.20"}]`, `[{"institution":"acme","currency":"USD","buy":"58.20","sell":"59.20"}]`} {
 		postControl(t, controls+"rates", rate)
 	}

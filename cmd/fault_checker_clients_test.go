@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/engine"
+	"github.com/tasard/tasard/engine/account"
 	"github.com/tasard/tasard/httpapi/apitest"
 )
 
@@ -31,6 +32,15 @@ func (l *checker) signIn(mail *mailServer, c *httpClient, m *endpoint, a *tracke
 	defer l.mu.Unlock()
 	a.session, a.sessionStart = token, l.startedAt.Add(l.now())
 	return nil
+}
+
+// keyRefusals returns what a request for a key may be answered, if the account may have been suspended or not
+// meanwhile and may have had any number of keys up to mostActive; "" means that it gets the key.
+func keyRefusals(maybeSuspended, maybeFree bool, mostActive int) map[string]bool {
+	return map[string]bool{
+		string(engine.CodeAccountSuspended): maybeSuspended, "": maybeFree,
+		string(engine.CodeKeyLimitReached): maybeFree && mostActive >= account.KeysActiveMax,
+	}
 }
 
 // newKey requests a key from a node.

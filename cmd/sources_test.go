@@ -156,37 +156,6 @@ func slotsIn(t *testing.T, data string) map[string]int {
 	return times
 }
 
-// TestD5_KilledWhileCollecting kills a node at moments of its collection; after the next start every slot is in the
-// log once.
-func TestD5_KilledWhileCollecting(t *testing.T) {
-	t.Parallel()
-	site := []string{withSite + "=" + "3"}
-	data := t.TempDir()
-	for range sweep(2, 5) {
-		p := startWith(t, realNow, site, collectArgs(data, "--log-level", "debug")...).listening()
-		p.Await("source collected") // one that the runs before did not come to
-		p.signal(os.Kill)
-	}
-	p := startWith(t, realNow, site, collectArgs(data)...).listening()
-	collected(t, p, data)
-	want := withoutMoment(p.mustGet("/v1/rates?limit=200"))
-	p.signal(os.Kill)
-	times := slotsIn(t, data)
-	for key, count := range times {
-		if count != 1 {
-			t.Errorf("%s: the slot is in the log %d times", key, count)
-		}
-	}
-	if len(times) < 40 {
-		t.Errorf("only %d sources and currencies were read: %v", len(times), times)
-	}
-	again := startNode(t, data)
-	if got := withoutMoment(again.mustGet("/v1/rates?limit=200")); got != want {
-		at := firstDifference(got, want)
-		t.Errorf("has %s\nhad %s", around(got, at), around(want, at))
-	}
-}
-
 // TestServe_StopsWhileCollecting wants a stop to wait for no site that hangs, and to be orderly all the same.
 func TestServe_StopsWhileCollecting(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,8 @@ func TestValues_Accounts(t *testing.T) {
 	var text string
 	page := URL(&text)
 	for text, good := range map[string]bool{
-		"https://example.com/keys#a": true, "http://example.com": true, "https://ana:secret@example.com": false, "ftp://example.com": false, "/keys": false, "https://": false,
+		"https://example.com/keys#a": true, "http://example.com": true, "https://ana:secret@example.com": false,
+		"https://ana:secret@example.com:port": false, "https://ana:secret@[::1": false, "://ana:secret@x": false, "ftp://example.com": false, "/keys": false, "https://": false,
 		"https://example.com/>; rel=x, <y": false, "https://example.com/\"": false, "https://example.com/\n": false, "https://example.com/\u00e9": false,
 		"https://example.com/" + strings.Repeat("x", urlBytesMax): false,
 	} {
