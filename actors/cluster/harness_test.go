@@ -206,6 +206,7 @@ type testNode struct {
 	gate      sync.Mutex // blocks deliveries while it is locked
 	records   []string   // the state: all records of the stream
 	delivered atomic.Uint64
+	sending   func() // called between the state of a backup and its sending, if not nil; guarded by gate
 	appending sync.Mutex
 }
 
@@ -351,9 +352,19 @@ func (n *testNode) answer(record []byte) []byte {
 // backup writes a backup for another node.
 func (n *testNode) backup(w io.Writer) error {
 	n.gate.Lock()
-	records := slices.Clone(n.records)
+	records, sending := slices.Clone(n.records), n.sending
 	n.gate.Unlock()
+	if sending != nil {
+		sending()
+	}
 	return wal.WriteBackup(w, wal.BackupInfo{Sequence: uint64(len(records))}, func(w io.Writer) error { return json.NewEncoder(w).Encode(records) })
+}
+
+// whileSending sets a function that is called while a backup is sent.
+func (n *testNode) whileSending(do func()) {
+	n.gate.Lock()
+	defer n.gate.Unlock()
+	n.sending = do
 }
 
 // mustAppend is append that fails the test on an error.

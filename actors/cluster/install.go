@@ -43,9 +43,9 @@ func unlockDir(f *os.File) error {
 // incomingName is a backup of another node in the data directory, until install has made this node's log of it.
 const incomingName = "incoming.backup"
 
-// receiveBackup writes a backup of a state after record last to DIR/incoming.backup. It verifies the backup first. It
-// does not change the log in dir.
-func receiveBackup(dir string, backup io.Reader, last uint64) error {
+// receiveBackup writes a backup to DIR/incoming.backup if it is undamaged and has the records up to a sequence. It does
+// not change the log in dir.
+func receiveBackup(dir string, backup io.Reader, sequence uint64) error {
 	path := filepath.Join(dir, incomingName)
 	return wal.CreateFile(path,
 		func(file io.Writer) error {
@@ -58,8 +58,8 @@ func receiveBackup(dir string, backup io.Reader, last uint64) error {
 				return err
 			}
 			defer r.Close()
-			if r.Info.Sequence <= last {
-				return fmt.Errorf("its state is after record %d, this node has %d", r.Info.Sequence, last)
+			if r.Info.Sequence < sequence {
+				return fmt.Errorf("its state is after record %d, this node needs %d", r.Info.Sequence, sequence)
 			}
 			_, err = io.Copy(io.Discard, r)
 			return err
@@ -122,13 +122,13 @@ func (c *Cluster) sendBackup(conn *timedConn) {
 	}
 }
 
-// fetchBackup receives a backup of another node, with a state after record last. It tries one node after the other
+// fetchBackup receives a backup of another node with the records up to a sequence. It tries one node after the other
 // until it succeeds or ctx ends.
-func (c *Cluster) fetchBackup(ctx context.Context, last uint64) error {
+func (c *Cluster) fetchBackup(ctx context.Context, sequence uint64) error {
 	for {
 		sources, err := c.peers.backupSources(c.self.Load().Stream)
 		for _, source := range sources {
-			if err = c.fetchBackupFrom(ctx, source.Name, source.Address, last); err == nil {
+			if err = c.fetchBackupFrom(ctx, source.Name, source.Address, sequence); err == nil {
 				return nil
 			}
 			c.transport.log.write("state of "+source.Name, slog.LevelWarn, "state not received", "from", source.Name, "cause", err.Error())
@@ -139,7 +139,7 @@ func (c *Cluster) fetchBackup(ctx context.Context, last uint64) error {
 	}
 }
 
-func (c *Cluster) fetchBackupFrom(ctx context.Context, name, address string, last uint64) error {
+func (c *Cluster) fetchBackupFrom(ctx context.Context, name, address string, sequence uint64) error {
 	conn, err := c.transport.dial(ctx, name, address)
 	if err != nil {
 		return err
@@ -149,5 +149,5 @@ func (c *Cluster) fetchBackupFrom(ctx context.Context, name, address string, las
 		return err
 	}
 	conn.limit = backupTimeout
-	return receiveBackup(c.config.Dir, conn, last)
+	return receiveBackup(c.config.Dir, conn, sequence)
 }

@@ -58,7 +58,7 @@ func TestInstall_Crash(t *testing.T) {
 		dir := t.TempDir()
 		appendOutside(t, dir, "1", "2")
 		old, err := wal.Files(dir)
-		err = errors.Join(err, receiveBackup(dir, bytes.NewReader(testBackup(t)), 2))
+		err = errors.Join(err, receiveBackup(dir, bytes.NewReader(testBackup(t)), 20))
 		for _, f := range old[:removed] {
 			err = errors.Join(err, os.Remove(f))
 		}
@@ -75,15 +75,15 @@ func TestInstall_Crash(t *testing.T) {
 	}
 }
 
-// TestInstall_Torn receives truncated and changed backups, and one without a newer record: the old log stays.
+// TestInstall_Torn receives truncated and changed backups, and one without a record that is needed: the old log stays.
 func TestInstall_Torn(t *testing.T) {
-	backup, last := testBackup(t), uint64(20)
+	backup, needed := testBackup(t), uint64(21)
 	changed := bytes.Clone(backup)
 	changed[len(changed)/2] ^= 1
 	for _, content := range [][]byte{backup, backup[:len(backup)-1], backup[:len(backup)/2], changed, nil} {
 		dir := t.TempDir()
 		appendOutside(t, dir, "1", "2")
-		if err := receiveBackup(dir, bytes.NewReader(content), last); err == nil {
+		if err := receiveBackup(dir, bytes.NewReader(content), needed); err == nil {
 			t.Errorf("%d bytes: taken", len(content))
 		}
 		if err := install(dir); err != nil {
@@ -92,6 +92,6 @@ func TestInstall_Torn(t *testing.T) {
 		if got := logState(t, dir); got != "old" {
 			t.Errorf("%d bytes: the directory holds %s", len(content), got)
 		}
-		last = 2
+		needed = 20
 	}
 }

@@ -64,7 +64,11 @@ func (c *Cluster) tryJoin(ctx context.Context, waited time.Duration) (done bool,
 		return true, err
 	}
 	if offer != nil {
-		return c.acceptOffer(ctx, offer)
+		return c.acceptOffer(offer)
+	}
+	if r.lacksState() {
+		err := c.replaceLog(ctx)
+		return err != nil, err
 	}
 	r.requestReadIndex()
 	switch {
@@ -91,9 +95,9 @@ func (r *replica) checkEnd(last uint64) error {
 	return nil
 }
 
-// acceptOffer prepares this node for a snapshot that the leader offers. A new node joins the snapshot's stream. If the
-// local log ends before the snapshot, it copies another node's state. The leader then sends the snapshot again.
-func (c *Cluster) acceptOffer(ctx context.Context, offer *replicated) (done bool, err error) {
+// acceptOffer prepares a new node for a snapshot that the leader offers: the node joins the snapshot's stream. The
+// leader then sends the snapshot again.
+func (c *Cluster) acceptOffer(offer *replicated) (done bool, err error) {
 	self, last := c.self.Load(), c.log.Last()
 	switch {
 	case self.hasStream() && self.Stream != offer.Stream:
@@ -105,11 +109,6 @@ func (c *Cluster) acceptOffer(ctx context.Context, offer *replicated) (done bool
 	}
 	if !self.hasStream() {
 		if err := c.saveIdentity(identity{Stream: offer.Stream}); err != nil {
-			return true, err
-		}
-	}
-	for c.log.Last() < offer.Sequence {
-		if err := c.replaceLog(ctx); err != nil {
 			return true, err
 		}
 	}
@@ -153,9 +152,10 @@ func (c *Cluster) saveIdentity(i identity) error {
 	return nil
 }
 
-// replaceLog replaces this node's log by the newer state of another node, and opens the new log.
+// replaceLog replaces this node's log by the state of another node, and opens the new log. The state has all records
+// before raft's oldest entry.
 func (c *Cluster) replaceLog(ctx context.Context) error {
-	if err := c.fetchBackup(ctx, c.log.Last()); err != nil {
+	if err := c.fetchBackup(ctx, c.replica.base.Load().Sequence); err != nil {
 		return fmt.Errorf("copy the state of another node: %w", err)
 	}
 	if err := c.log.Close(); err != nil {

@@ -57,8 +57,8 @@ type proposal struct {
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
 	j := &Journal{Log: log, cluster: c, stop: make(chan error, 1), last: log.Last()}
 	if log.First() > log.Last() { // the log is only the state of a backup
-		if state := c.replica.state.Load(); state.Sequence == j.last {
-			j.lastChecksum = state.Checksum
+		if base := c.replica.base.Load(); base.Sequence == j.last {
+			j.lastChecksum = base.Checksum
 		}
 		return j, nil
 	}
@@ -244,7 +244,7 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 // local log. Raft drops an entry only when the local log has its record.
 func (r *replica) committed(after uint64) ([]*pb.Entry, error) {
 	r.mu.Lock()
-	stopped, behind := r.err, r.tooFarBehind()
+	stopped, behind := r.err, r.tooFarBehind() || r.lacksState()
 	r.mu.Unlock()
 	if behind {
 		return nil, fmt.Errorf("this node needs records that the cluster no longer has in its log: restart the node, so that it copies another " +
@@ -348,21 +348,21 @@ type frameBatch struct {
 
 // add appends a frame. It ignores a frame whose record is already in the local log.
 func (b *frameBatch) add(f frame) error {
-	previous := f.previous
+	previous, sum := f.previous, checksum(f.record)
 	switch {
 	case f.sequence < b.last:
 		return nil
 	case f.sequence > b.last+1:
 		return fmt.Errorf("record %d follows record %d: %w", f.sequence, b.last, ErrDiverged)
 	case f.sequence == b.last:
-		previous = checksum(f.record)
+		previous = sum
 	}
 	if previous != b.checksum && previous != 0 && b.checksum != 0 { // 0 = unknown
 		return fmt.Errorf("record %d: %w: keep a copy of the directory and start this node with an empty one", f.sequence, ErrDiverged)
 	}
 	if f.sequence > b.last {
-		b.last, b.checksum = f.sequence, checksum(f.record)
 		b.frames = append(b.frames, f)
 	}
+	b.last, b.checksum = f.sequence, sum
 	return nil
 }

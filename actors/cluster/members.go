@@ -44,7 +44,7 @@ func (r *replica) nextChange(reachable []heartbeat) *pb.ConfChange {
 				}
 			}
 			return change(pb.ConfChangeAddLearnerNode, h.Raft, h.Name)
-		case agreed && slices.Contains(r.conf.Load().GetLearners(), h.Raft) && r.nearlyCurrent(h.Raft):
+		case agreed && slices.Contains(r.conf.Load().GetLearners(), h.Raft) && r.nearlyCurrent(&h):
 			return change(pb.ConfChangeAddNode, h.Raft, h.Name)
 		}
 	}
@@ -81,10 +81,12 @@ func (r *replica) membersVote() bool {
 	})
 }
 
-func (r *replica) nearlyCurrent(id uint64) bool {
-	status := r.raw.Status()
-	p, ok := status.Progress[id]
-	return ok && p.Match > 0 && p.Match+promoteLag >= status.HardState.GetCommit()
+// nearlyCurrent reports whether a learner has nearly all entries, and the records before the oldest entry.
+func (r *replica) nearlyCurrent(h *heartbeat) bool {
+	status, sequence := r.raw.Status(), r.state.Load().Sequence
+	p, ok := status.Progress[h.Raft]
+	hasRecords := h.Record+promoteLag >= sequence && (h.Record > 0 || sequence == 0)
+	return ok && hasRecords && p.Match > 0 && p.Match+promoteLag >= status.HardState.GetCommit()
 }
 
 // votersComplete reports whether a majority of the members votes. Only then is an acknowledged record on a majority of

@@ -47,10 +47,11 @@ type replica struct {
 	calls chan call        // functions for run; see do
 	inbox chan *pb.Message // messages of other nodes
 
-	// Only run changes these three. The values behind the pointers do not change.
+	// Only run changes these four. The values behind the pointers do not change.
 	applied atomic.Uint64 // index of the newest entry that this node has applied
 	state   atomic.Pointer[replicated]
 	conf    atomic.Pointer[pb.ConfState]
+	base    atomic.Pointer[replicated] // state before the oldest entry; the local log must have its records
 
 	leader atomic.Uint64 // raft ID of the leader, 0 = unknown
 	leads  atomic.Bool
@@ -78,6 +79,7 @@ func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
 	r := &replica{c: c, id: id, store: s, calls: make(chan call), inbox: make(chan *pb.Message, inboxMax),
 		wake: make(chan struct{}, 1), began: c.config.Clock(), durable: map[uint64]uint64{}}
 	r.state.Store(&replicated{Nodes: map[uint64]nodeName{}})
+	r.base.Store(r.state.Load())
 	r.conf.Store(&pb.ConfState{})
 	return r, r.load()
 }
@@ -408,6 +410,7 @@ func (r *replica) applySnapshot(snapshot *pb.Snapshot) error {
 		return fmt.Errorf("read raft's snapshot: %w", err)
 	}
 	r.state.Store(&state)
+	r.base.Store(&state)
 	r.conf.Store(snapshot.GetMetadata().GetConfState())
 	r.applied.Store(snapshot.GetMetadata().GetIndex())
 	r.mu.Lock()
@@ -489,14 +492,19 @@ func (r *replica) tooFarBehind() bool {
 	return r.offer != nil && r.offeredTo == r.applied.Load() && r.c.config.Clock().Sub(r.offeredAt) > unusableSnapshotsMax
 }
 
-// acceptSnapshot reports whether the local log has all records that are in a snapshot of raft. If not, the snapshot is
-// unusable: acceptSnapshot keeps its state as an offer, for which Join first copies another node's state.
+// lacksState reports whether the local log lacks records before raft's oldest entry. Then this node must copy another
+// node's state.
+func (r *replica) lacksState() bool { return r.c.last.Load() < r.base.Load().Sequence }
+
+// acceptSnapshot reports whether raft can use a snapshot: if it is of this node's stream, and the local log has all its
+// records. A node that joins copies a state with these records later, so that it gets the entries that are committed
+// meanwhile. If the snapshot is unusable, acceptSnapshot keeps its state as an offer.
 func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	state, err := decodeReplicated(snapshot.GetData())
 	self := r.c.self.Load()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && state.Stream == self.Stream && r.c.last.Load() >= state.Sequence {
+	if err == nil && state.Stream == self.Stream && (r.c.Journal() == nil || r.c.last.Load() >= state.Sequence) {
 		return true
 	}
 	if err == nil && (r.offer == nil || r.offeredTo != r.applied.Load()) {
