@@ -183,7 +183,7 @@ func statusLine(n *node.Node) string {
 // reload makes the node read its certificates and keys again. After an error, which it logs, the node keeps the old
 // ones.
 func reload(n *node.Node, log *slog.Logger) {
-	changes, err := n.Reload()
+	change, err := n.Reload()
 	if err != nil {
 		for line := range strings.SplitSeq(command.Explain(err).Error(), "\n") {
 			log.Error("reload: " + line)
@@ -191,10 +191,7 @@ func reload(n *node.Node, log *slog.Logger) {
 		log.Error("nothing was reloaded: the node goes on as before; mend that and send SIGHUP again")
 		return
 	}
-	if len(changes) == 0 {
-		changes = []string{"nothing has changed"}
-	}
-	log.Info("reloaded: " + strings.Join(changes, "; "))
+	log.Info("reloaded: " + cmp.Or(change, "nothing has changed"))
 }
 
 // importWhileServing imports a file. It returns when the import has ended or the node stops. The import may block

@@ -36,8 +36,11 @@ type Node struct {
 	backups     metrics.Outcome
 	reloads     metrics.Outcome
 	admin       *admin.Server
-	server      *httpServer
 	listeners   listeners
+
+	url      string        // of the HTTP server
+	served   chan struct{} // closed when the HTTP server's Serve has returned
+	serveErr error         // result of Serve, valid when served is closed
 
 	runContext context.Context // Close cancels it
 	cancel     context.CancelFunc
@@ -81,15 +84,15 @@ func (n *Node) run(ctx context.Context) {
 			n.Collect()
 		}
 	case <-n.system.Done():
-	case <-n.server.done:
+	case <-n.served:
 	case <-ctx.Done():
 		return
 	}
 	select {
 	case <-n.system.Done():
 		n.stopWith(StopCause(n.system))
-	case <-n.server.done:
-		n.stopWith(errorf(Failed, "", "the listener ended: %w", n.server.err))
+	case <-n.served:
+		n.stopWith(errorf(Failed, "", "the listener ended: %w", n.serveErr))
 	case <-ctx.Done():
 	}
 }
@@ -139,7 +142,7 @@ func (n *Node) Collect() {
 }
 
 // URL returns the URL of the HTTP server without a trailing slash.
-func (n *Node) URL() string { return n.server.url }
+func (n *Node) URL() string { return n.url }
 
 // System returns the node's API for Go programs. It implements engine.Service, account.Service and account.Operator.
 func (n *Node) System() *actors.System { return n.system }
@@ -186,12 +189,12 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) close(ctx context.Context) error {
 	n.cancel()
 	n.background.Wait()
-	n.server.server.Drain()
+	n.core.Server.Drain()
 	n.waitDrainDelay()
 	n.collector.pause()
 	n.transferLeadership(ctx)
 	n.stopRedirect()
-	err := errors.Join(n.server.stop(ctx), n.admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
+	err := errors.Join(n.stopServer(ctx), n.admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.closeMailer(ctx)
 	return err
 }
@@ -206,7 +209,7 @@ func (n *Node) waitDrainDelay() {
 	select {
 	case <-timer.C:
 	case <-n.system.Done():
-	case <-n.server.done:
+	case <-n.served:
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"github.com/tasard/tasard/httpapi"
 )
 
 // shutdownMax limits how long a stopping node waits for requests in flight. The HTTP server's time limit for a request
@@ -47,14 +45,6 @@ func (h *HTTP) checkDescriptors() error {
 	}
 	return errorf(BadFile, "", "the limit of open files is %d: a node needs at least %d, and %d for %d connections; raise it (LimitNOFILE, ulimit -n)",
 		descriptorsMax(), descriptorsReserved+least, descriptorsReserved+h.Conns, h.Conns)
-}
-
-// httpServer is the running HTTP server of a node.
-type httpServer struct {
-	server *httpapi.Server
-	url    string
-	done   chan struct{} // closed when Serve has returned
-	err    error         // result of Serve, valid when done is closed
 }
 
 // Listen listens on a TCP address. Errors name field, the field of Config with the address. Multipath TCP is off,
@@ -97,13 +87,13 @@ func (n *Node) startServer(listener net.Listener) {
 	if conns := n.config.HTTP.connsMax(); conns < n.config.HTTP.Conns {
 		n.config.Logger.Warn("the limit of open files leaves room for fewer connections; raise it, or lower the number of connections", "connections", conns)
 	}
-	n.server = &httpServer{server: n.core.Server, url: n.certificate.scheme() + listener.Addr().String(), done: make(chan struct{})}
+	n.url, n.served = n.certificate.scheme()+listener.Addr().String(), make(chan struct{})
 	go func() {
-		defer close(n.server.done)
+		defer close(n.served)
 		if n.config.HTTP.ListenerKept {
 			n.awaitLog()
 		}
-		n.server.err = n.server.server.Serve(listener)
+		n.serveErr = n.core.Server.Serve(listener)
 	}()
 }
 
@@ -119,13 +109,13 @@ func (n *Node) awaitLog() {
 	}
 }
 
-// stop stops the server. It waits up to shutdownMax for requests in flight.
-func (f *httpServer) stop(ctx context.Context) error {
+// stopServer stops the HTTP server. It waits up to shutdownMax for requests in flight.
+func (n *Node) stopServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownMax)
 	defer cancel()
-	if err := f.server.Shutdown(ctx); err != nil {
+	if err := n.core.Server.Shutdown(ctx); err != nil {
 		return errorf(Failed, "", "stop the HTTP server: %w", err)
 	}
-	<-f.done
+	<-n.served
 	return nil
 }

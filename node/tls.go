@@ -186,22 +186,22 @@ func (n *Node) certificateCondition() engine.Condition {
 }
 
 // Reload reads the files that may change while a node runs: the certificate for clients and its key. All other files
-// are read at a start. After an error the node keeps the certificate that it has. changes describes the changes for the
-// log.
-func (n *Node) Reload() (changes []string, err error) {
+// are read at a start. After an error the node keeps the certificate that it has. change describes the change for the
+// log; "" means none.
+func (n *Node) Reload() (change string, err error) {
 	defer func() { n.reloads.Record(err == nil, n.config.Clock()) }()
 	c := n.certificate
 	if c == nil || c.managed() {
-		return nil, nil
+		return "", nil
 	}
 	pair, err := c.read()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if !pair.Leaf.Equal(c.pair.Load().Leaf) {
-		changes = append(changes, "the certificate, valid until "+formatInstant(pair.Leaf.NotAfter))
+		change = "the certificate, valid until " + formatInstant(pair.Leaf.NotAfter)
 	}
 	c.pair.Store(pair)
 	c.warn(n.config.Logger, n.config.Clock())
-	return changes, nil
+	return change, nil
 }

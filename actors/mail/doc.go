@@ -30,6 +30,4 @@
 //
 // Package mail uses github.com/wneessen/go-mail to compose emails and for the SMTP dialog. smtp.go opens and closes the
 // connection itself, because the library leaves it open after a failed TLS handshake or login.
-//
-// Start with mailer.go.
 package mail

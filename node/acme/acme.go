@@ -99,14 +99,14 @@ func (m *Manager) Failing() *time.Time { return m.failing.Load() }
 // Run obtains the certificate when it is missing or due for renewal, until ctx ends.
 func (m *Manager) Run(ctx context.Context) {
 	for retry := retryMin; ctx.Err() == nil; {
-		pause := m.untilRenewal()
+		pause := min(m.untilRenewal(), checkInterval)
 		if pause > 0 {
 			retry = retryMin
 		} else {
 			pause = m.attempt(ctx, retry)
 			retry = min(retryFactor*retry, retryMax)
 		}
-		wait, cancel := context.WithTimeout(ctx, min(pause, checkInterval))
+		wait, cancel := context.WithTimeout(ctx, pause)
 		<-wait.Done()
 		cancel()
 	}
@@ -122,7 +122,7 @@ func (m *Manager) untilRenewal() time.Duration {
 	return pair.Leaf.NotAfter.Add(-min(lifetime/3, renewBeforeMax)).Sub(m.Clock())
 }
 
-// attempt tries once to obtain a certificate. It returns the pause before the next check: after a failure retry, or a
+// attempt tries once to obtain a certificate. After a failure it returns the pause before the next attempt: retry, or a
 // longer one if the authority asks for it.
 func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.Duration) {
 	obtainCtx, cancel := context.WithTimeout(ctx, obtainMax)
@@ -134,7 +134,10 @@ func (m *Manager) attempt(ctx context.Context, retry time.Duration) (pause time.
 	case err == nil:
 		m.failing.Store(nil)
 		log.Info("certificate obtained", "notAfter", m.Certificate().Leaf.NotAfter.UTC())
-		return cmp.Or(max(m.untilRenewal(), 0), retry) // the clock may be wrong
+		if m.untilRenewal() > 0 {
+			return 0
+		}
+		return retry // the clock is wrong: do not order one after the other
 	case ctx.Err() != nil: // Run ends
 		return 0
 	}

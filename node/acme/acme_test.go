@@ -182,6 +182,11 @@ func TestRun_Renews(t *testing.T) {
 	if len(a.inUse) != 2 || a.inUse[0] != nil || a.inUse[1] == nil || m.Certificate() == nil || m.Certificate() == a.inUse[1] {
 		t.Errorf("in use at each order: %v, at the end: %v", a.inUse, m.Certificate())
 	}
+	end := m.Certificate().Leaf.NotAfter.Add(time.Hour)
+	m.Clock = func() time.Time { return end }
+	if pause := m.attempt(t.Context(), retryMin); pause != retryMin || len(a.inUse) != 3 {
+		t.Errorf("a clock that is wrong: the next order after %s", pause)
+	}
 }
 
 // TestRun_SaysWhatFails: the reason of a failure is kept, and the next attempt is not at once.
