@@ -37,7 +37,6 @@ type responder struct {
 	load                          *serverLoad
 	counters                      *counters.Counters
 	routeNames                    []string // by routeID
-	conns                         *conn.Counts
 	constantHeaders               constantHeaders
 	privateCaching, sharedCaching [][]byte                // see newCacheControl
 	blank                         fasthttp.ResponseHeader // an empty header; with a Harness also without Date
@@ -49,13 +48,12 @@ type responder struct {
 
 // newResponder returns a responder. c has its defaults filled in.
 func newResponder(c Config) *responder {
-	conns := new(conn.Counts)
 	w := &responder{
-		config: c, proxies: slices.Clone(c.TrustedProxies), load: &serverLoad{clock: c.Clock, conns: conns, connsMax: c.Limits.ConnsMax},
-		routeNames: routeNames(), conns: conns,
+		config: c, proxies: slices.Clone(c.TrustedProxies), routeNames: routeNames(),
+		load:            &serverLoad{clock: c.Clock, conns: new(conn.Counts), connsMax: c.Limits.ConnsMax},
 		constantHeaders: newConstantHeaders(c.Admitter != nil), privateCaching: newCacheControl(false), sharedCaching: newCacheControl(true),
 	}
-	w.counters = counters.New(counters.Config{Routes: w.routeNames, Codes: encode.Codes(), Conns: w.conns, ConnsMax: c.Limits.ConnsMax})
+	w.counters = counters.New(w.routeNames, encode.Codes())
 	w.requestStates.New = func() any { return &requestState{} }
 	return w
 }

@@ -188,7 +188,7 @@ func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
 		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
-		TLS: s.tls, Log: s.config.Logger, Counts: s.conns,
+		TLS: s.tls, Log: s.config.Logger, Counts: s.load.conns,
 		Express: s.express, OnShortage: func() { s.load.shortage.Report(s.load.clock()) },
 	}
 }
@@ -421,7 +421,7 @@ func (s *Server) ServeConn(conn net.Conn) error { return s.http.ServeConn(conn) 
 
 // Metrics returns the metrics of the server since its creation.
 func (s *Server) Metrics() []prometheus.Collector {
-	return s.counters.Collectors()
+	return s.counters.Collectors(s.load.conns, s.load.connsMax)
 }
 
 // Refused returns the numbers of requests refused because a minute's or a day's quota was used up.

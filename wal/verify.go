@@ -356,10 +356,6 @@ func (s *scanner) scanSegment(file numberedFile, last bool) error {
 	if err != nil {
 		return err
 	}
-	return s.scanFrames(file, data, last)
-}
-
-func (s *scanner) scanFrames(file numberedFile, data []byte, last bool) error {
 	s.result.segments = append(s.result.segments, segment{path: file.path, start: s.result.next})
 	current := &s.result.segments[len(s.result.segments)-1]
 	if len(data) == 0 && (!last || !s.positionKnown) {

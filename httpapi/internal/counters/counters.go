@@ -58,35 +58,26 @@ func Outcomes() []string {
 	return outcomes
 }
 
-// Config contains the values of labels. All fields are required.
-type Config struct {
-	Routes   []string
-	Codes    []engine.Code // of errors
-	Conns    *conn.Counts
-	ConnsMax int // maximum number of open connections
-}
-
 // Counters contains the metrics of a server. It is safe for concurrent use. Metrics that change often are looked up by
 // their labels only once, in New, because a lookup takes longer than the change.
 type Counters struct {
-	config                       Config
 	requests, errors, admissions *prometheus.CounterVec
 	durations                    *prometheus.HistogramVec
-	routes                       []routeCounters    // in the order of Config.Routes
+	routes                       []routeCounters    // by route
 	admittedKey, admittedOther   prometheus.Counter // admissions, with a key and without
 	overMinute, overDay          atomic.Uint64      // requests refused because a quota was used up
 }
 
 // routeCounters contains the metrics of a route that change often.
 type routeCounters struct {
+	name              string
 	got, gotUnchanged prometheus.Counter // GET requests answered 200 and 304
 	durations         prometheus.Observer
 }
 
-// New returns metrics with the value zero.
-func New(config Config) *Counters {
+// New returns metrics with the value zero. routes and codes (of errors) are the values of labels.
+func New(routes []string, codes []engine.Code) *Counters {
 	c := &Counters{
-		config: config,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tasard_http_requests_total",
 			Help: "Answers by route, method and status. Routes besides operations: site (pages), none (no route), * (OPTIONS *), refused (malformed)."},
 			[]string{"route", "method", "status"}),
@@ -98,11 +89,11 @@ func New(config Config) *Counters {
 			Help:    "From the complete request until its answer is ready to be sent.",
 			Buckets: []float64{1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, .1, .2, .5, 1, 2, 5}}, []string{"route"}),
 	}
-	for _, name := range config.Routes {
+	for _, name := range routes {
 		of := func(status int) prometheus.Counter {
 			return c.requests.WithLabelValues(name, fasthttp.MethodGet, statusLabel(status))
 		}
-		c.routes = append(c.routes, routeCounters{of(fasthttp.StatusOK), of(fasthttp.StatusNotModified), c.durations.WithLabelValues(name)})
+		c.routes = append(c.routes, routeCounters{name, of(fasthttp.StatusOK), of(fasthttp.StatusNotModified), c.durations.WithLabelValues(name)})
 	}
 	for _, hasKey := range []bool{false, true} {
 		for _, outcome := range Outcomes() {
@@ -110,13 +101,13 @@ func New(config Config) *Counters {
 		}
 	}
 	c.admittedKey, c.admittedOther = c.admissions.WithLabelValues(callerLabel(true), admitted), c.admissions.WithLabelValues(callerLabel(false), admitted)
-	for _, code := range config.Codes {
+	for _, code := range codes {
 		c.errors.WithLabelValues(string(code))
 	}
 	return c
 }
 
-// Answer counts a response. route is an index of Config.Routes. elapsed is the time since the whole request had been
+// Answer counts a response. route is an index of New's routes. elapsed is the time since the whole request had been
 // read; it is ignored unless timed is true.
 func (c *Counters) Answer(route int, method []byte, status int, timed bool, elapsed time.Duration) {
 	r := &c.routes[route]
@@ -129,7 +120,7 @@ func (c *Counters) Answer(route int, method []byte, status int, timed bool, elap
 	case string(method) == fasthttp.MethodGet && status == fasthttp.StatusNotModified:
 		r.gotUnchanged.Inc()
 	default:
-		c.requests.WithLabelValues(c.config.Routes[route], MethodLabel(method), statusLabel(status)).Inc()
+		c.requests.WithLabelValues(r.name, MethodLabel(method), statusLabel(status)).Inc()
 	}
 }
 
@@ -160,8 +151,8 @@ func (c *Counters) Admission(hasKey bool, code engine.Code) {
 // Refused returns the numbers of requests refused because the quota of a minute or of a day was used up.
 func (c *Counters) Refused() (minute, day uint64) { return c.overMinute.Load(), c.overDay.Load() }
 
-// Collectors returns the metrics.
-func (c *Counters) Collectors() []prometheus.Collector {
+// Collectors returns the metrics, also of the connections. connsMax is the maximum number of open connections.
+func (c *Counters) Collectors(conns *conn.Counts, connsMax int) []prometheus.Collector {
 	all := []prometheus.Collector{c.requests, c.errors, c.admissions, c.durations}
 	gauge := func(name, help string, value func() float64) {
 		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
@@ -169,12 +160,12 @@ func (c *Counters) Collectors() []prometheus.Collector {
 	counter := func(name, help string, labels prometheus.Labels, value interface{ Load() uint64 }) {
 		all = append(all, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(value.Load()) }))
 	}
-	gauge("tasard_http_connections", "Open connections.", func() float64 { return float64(c.config.Conns.Open.Load()) })
-	gauge("tasard_http_connections_max", "Maximum of open connections.", func() float64 { return float64(c.config.ConnsMax) })
-	counter("tasard_http_connections_accepted_total", "Accepted connections, including those refused afterwards.", nil, &c.config.Conns.Accepted)
+	gauge("tasard_http_connections", "Open connections.", func() float64 { return float64(conns.Open.Load()) })
+	gauge("tasard_http_connections_max", "Maximum of open connections.", func() float64 { return float64(connsMax) })
+	counter("tasard_http_connections_accepted_total", "Accepted connections, including those refused afterwards.", nil, &conns.Accepted)
 	counter("tasard_http_connections_refused_total", "Refused connections: their address had reached its limit.",
-		prometheus.Labels{"reason": "address"}, &c.config.Conns.OverClientLimit)
-	counter("tasard_http_connections_idle_closed_total", "Idle connections that were closed at the maximum for new ones.", nil, &c.config.Conns.IdleClosed)
-	counter("tasard_http_accept_failures_total", "Failures to accept a connection for lack of descriptors or memory.", nil, &c.config.Conns.Shortages)
+		prometheus.Labels{"reason": "address"}, &conns.OverClientLimit)
+	counter("tasard_http_connections_idle_closed_total", "Idle connections that were closed at the maximum for new ones.", nil, &conns.IdleClosed)
+	counter("tasard_http_accept_failures_total", "Failures to accept a connection for lack of descriptors or memory.", nil, &conns.Shortages)
 	return all
 }

@@ -4,12 +4,11 @@ import (
 	"testing"
 
 	"github.com/tasard/tasard/engine"
-	"github.com/tasard/tasard/httpapi/conn"
 )
 
 // TestRefused_ByQuota: refusals for a used-up quota are counted apart, and no others.
 func TestRefused_ByQuota(t *testing.T) {
-	c := New(Config{Conns: &conn.Counts{}})
+	c := New(nil, nil)
 	for _, code := range []engine.Code{"", engine.CodeRateLimited, engine.CodeRateLimited, engine.CodeQuotaExceeded, engine.CodeInvalidKey, engine.CodeReadOnly} {
 		c.Admission(code == engine.CodeRateLimited, code)
 	}
