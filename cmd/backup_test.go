@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
@@ -111,6 +112,12 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 			made = fingerprint(t, dir)
 		}
 		run(t, nil, nil, c.args...).fails(t, c.code, c.parts...)
+	}
+	empty, old := t.TempDir(), time.Unix(1e9, 0)
+	noError(t, os.Chtimes(empty, old, old))
+	run(t, nil, nil, "restore", "--from", dir+"/flipped", "--data", empty).fails(t, exit.BadData, "is damaged at offset ")
+	if info, err := os.Stat(empty); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("something was written before the backup was verified, at %s: %v", info.ModTime(), err)
 	}
 	if now := fingerprint(t, dir); now != made || fingerprint(t, data) != before {
 		t.Errorf("something was made or changed:\n%s\n%s", made, now)

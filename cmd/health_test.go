@@ -39,7 +39,10 @@ func TestS15_BothListeners(t *testing.T) {
 	ping(exit.Unavailable, "unavailable, data: empty\n")
 	ping(exit.OK, "unavailable, data: empty\n", "--live")
 	text := askSocket(t, data, admin.MetricsPath)
-	for _, line := range []string{`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`} {
+	for _, line := range []string{
+		`tasard_condition{name="data",state="empty"} 1`, `tasard_condition{name="log",state="ok"} 1`, `tasard_condition{name="mail",state="ok"} 1`,
+		`tasard_condition{name="sources",state="ok"} 1`, `tasard_readiness{status="unavailable"} 1`,
+	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("metrics lack %s", line)
 		}
