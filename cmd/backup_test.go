@@ -115,7 +115,7 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 	}
 	empty, old := t.TempDir(), time.Unix(1e9, 0)
 	noError(t, os.Chtimes(empty, old, old))
-	run(t, nil, nil, "restore", "--from", dir+"/flipped", "--data", empty).fails(t, exit.BadData, "is damaged at offset ")
+	run(t, nil, nil, "restore", "--from", dir+"/cut", "--data", empty).fails(t, exit.BadData, "is damaged at offset ")
 	if info, err := os.Stat(empty); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("something was written before the backup was verified, at %s: %v", info.ModTime(), err)
 	}

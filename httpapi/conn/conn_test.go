@@ -135,14 +135,6 @@ func TestEndRequest_ExpressComesBack(t *testing.T) {
 	}
 }
 
-// TestEndRequest_EndWithinTheNextRequest: a client that closes its side within a request has the answer to the one before.
-func TestEndRequest_EndWithinTheNextRequest(t *testing.T) {
-	c := &cutConn{pieces: []string{"GET /left HTTP/1.1\r\nHost: a\r\n\r\nGET /a"}}
-	if _, _ = targetsSeen(t, c, true); !strings.HasPrefix(c.out.String(), "HTTP/1.1 200 OK\r\n") {
-		t.Errorf("%q", c.out.String())
-	}
-}
-
 // stuckConn is a connection whose peer does not read.
 type stuckConn struct {
 	net.Conn
