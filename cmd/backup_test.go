@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/tasard/tasard/cmd/internal/exit"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/wal"
 )
 
 // backedUp is a node with a few rates, and the arguments that back it up.
@@ -113,9 +115,15 @@ func TestBackup_RefusedAndDamaged(t *testing.T) {
 		}
 		run(t, nil, nil, c.args...).fails(t, c.code, c.parts...)
 	}
+	var large bytes.Buffer // of several blocks, so that damage at its end is not found when it is opened
+	noError(t, wal.WriteBackup(&large, wal.BackupInfo{Program: "v1", TakenAt: time.Unix(1e9, 0), Sequence: 1}, func(w io.Writer) error {
+		_, err := io.CopyN(w, rand.NewChaCha8([32]byte{}), 1<<20)
+		return err
+	}))
 	empty, old := t.TempDir(), time.Unix(1e9, 0)
 	noError(t, os.Chtimes(empty, old, old))
-	run(t, nil, nil, "restore", "--from", dir+"/cut", "--data", empty).fails(t, exit.BadData, "is damaged at offset ")
+	run(t, nil, nil, "restore", "--from", write("large", large.Bytes()[:large.Len()-1]), "--data", empty).fails(t, exit.BadData, "is damaged at offset ")
+	made = fingerprint(t, dir)
 	if info, err := os.Stat(empty); err != nil || !info.ModTime().Equal(old) {
 		t.Errorf("something was written before the backup was verified, at %s: %v", info.ModTime(), err)
 	}

@@ -404,6 +404,25 @@ func TestO3_SendBuffer(t *testing.T) {
 	ok(t, ln.Close())
 }
 
+// TestE1_LingerOnClose: a client that is still sending reads the end of the answer, and no reset.
+func TestE1_LingerOnClose(t *testing.T) {
+	below := must(net.Listen("tcp", "127.0.0.1:0"))
+	ln := Listen(below, Config{MaxConns: 1})
+	client := must(net.Dial("tcp", below.Addr().String()))
+	served := must(ln.Accept()).(*Conn)
+	must(client.Write(make([]byte, 1000)))
+	must(served.Read(make([]byte, 1)))
+	served.LingerOnClose()
+	closed := make(chan error, 1)
+	go func() { closed <- served.Close() }()
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the client reads %v", err)
+	}
+	ok(t, client.Close())
+	ok(t, <-closed)
+	ok(t, ln.Close())
+}
+
 // TestO5_OneClient: how many of 200 connections from each of some addresses stay open.
 func TestO5_OneClient(t *testing.T) {
 	proxy := func(a netip.Addr) bool { return a == netip.MustParseAddr("127.0.0.2") }
