@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -309,6 +310,8 @@ func TestExit_Codes(t *testing.T) {
 		{wrapped(fs.ErrPermission), exit.CannotWrite},
 		{wrapped(fs.ErrNotExist), exit.NoInput},
 		{&engine.Error{Code: engine.CodeReadOnly, Cause: wal.ErrNoSpace}, exit.CannotWrite},
+		{&engine.Error{Code: engine.CodeNoMajority}, exit.Unavailable},
+		{wrapped(context.Canceled), exit.Interrupted},
 		{errors.Join(exit.Errorf(exit.Rejected, "lines"), wal.ErrLocked), exit.Rejected},
 	} {
 		if got := exit.Code(test.err); got != test.want {
