@@ -162,6 +162,7 @@ const (
 
 // loginClient counts the login requests of one client address or network.
 type loginClient struct {
+	prefix       netip.Prefix
 	codes, tries HourCounter
 	// Set only for the widest network of a client:
 	uses  DayCounter            // code requests and login attempts
@@ -285,7 +286,7 @@ func (t loginClients) get(prefix netip.Prefix) *loginClient {
 	c := t[prefix]
 	if c == nil {
 		t.evict()
-		c = &loginClient{}
+		c = &loginClient{prefix: prefix}
 		t[prefix] = c
 	}
 	return c
@@ -297,18 +298,10 @@ func (t loginClients) evict() {
 	if len(t) < clientsMax {
 		return
 	}
-	type use struct {
-		prefix netip.Prefix
-		newest int64
-	}
-	uses := make([]use, 0, len(t))
-	for prefix, c := range t {
-		uses = append(uses, use{prefix, c.newest()})
-	}
-	slices.SortFunc(uses, func(a, b use) int {
-		return cmp.Or(cmp.Compare(a.newest, b.newest), a.prefix.Addr().Compare(b.prefix.Addr()))
+	clients := slices.SortedFunc(maps.Values(t), func(a, b *loginClient) int {
+		return cmp.Or(cmp.Compare(a.newest(), b.newest()), a.prefix.Addr().Compare(b.prefix.Addr()))
 	})
-	for _, c := range uses[:len(uses)-clientsKept] {
+	for _, c := range clients[:len(clients)-clientsKept] {
 		delete(t, c.prefix)
 	}
 }

@@ -43,41 +43,34 @@ const dayGrantsMax = 8
 
 // Apply returns the grants after an event. own tells whether this process decided the event.
 func (d *DayGrants) Apply(e DayGranted, own bool) *DayGrants {
-	after := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, ended: d.ended}
-	days := 0
+	after, days, oldest := d.clone(), 0, engine.Date(0)
 	for i := range after.Grants {
 		if g := &after.Grants[i]; g.Shard == e.Shard && g.Shards == e.Shards {
-			days++
+			if days++; days == 1 || g.Day < oldest {
+				oldest = g.Day
+			}
 			if g.Until == 0 {
 				g.Until = e.Monotonic
 			}
 		}
 	}
-	switch {
-	case e.TakenBack:
-		after.drop(func(g DayGrant) bool { return g.Shard == e.Shard && g.Shards == e.Shards && g.Day == e.Day })
-		return after
-	case days >= dayGrantsMax:
-		after.dropOldest(e.Shard, e.Shards)
+	obsolete := engine.Date(0)
+	if e.TakenBack {
+		obsolete = e.Day
+	} else if days >= dayGrantsMax { // the day is then closed for accounts without an event of it
+		obsolete, after.ClosedUntil = oldest, max(after.ClosedUntil, oldest)
 	}
-	after.Grants = append(after.Grants, DayGrant{Shard: e.Shard, Shards: e.Shards, Day: e.Day, Size: e.Size, own: own})
+	after.Grants = slices.DeleteFunc(after.Grants, func(g DayGrant) bool {
+		return g.Shard == e.Shard && g.Shards == e.Shards && g.Day == obsolete
+	})
+	if !e.TakenBack {
+		after.Grants = append(after.Grants, DayGrant{Shard: e.Shard, Shards: e.Shards, Day: e.Day, Size: e.Size, own: own})
+	}
 	return after
 }
 
-func (d *DayGrants) drop(obsolete func(DayGrant) bool) {
-	d.Grants = slices.DeleteFunc(d.Grants, obsolete)
-}
-
-// dropOldest drops a shard's grant of the earliest day. That day is then closed for accounts without an event of it.
-func (d *DayGrants) dropOldest(shard, shards uint64) {
-	oldest := engine.Date(0)
-	for _, g := range d.Grants {
-		if g.Shard == shard && g.Shards == shards && (oldest == 0 || g.Day < oldest) {
-			oldest = g.Day
-		}
-	}
-	d.ClosedUntil = max(d.ClosedUntil, oldest)
-	d.drop(func(g DayGrant) bool { return g.Shard == shard && g.Shards == shards && g.Day == oldest })
+func (d *DayGrants) clone() *DayGrants {
+	return &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil, ended: d.ended}
 }
 
 // Covers reports whether an account may have had a grant of a day, from any process. The grant may have been dropped.
@@ -122,7 +115,7 @@ func (d *DayGrants) isNewest(account uint64, day engine.Date) bool {
 
 // Earlier returns the grants as those of an earlier process, which ended at a monotonic time.
 func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
-	earlier := &DayGrants{Grants: slices.Clone(d.Grants), ClosedUntil: d.ClosedUntil}
+	earlier := d.clone()
 	for i := range earlier.Grants {
 		g := &earlier.Grants[i]
 		if g.own = false; g.Until == 0 {
@@ -134,9 +127,9 @@ func (d *DayGrants) Earlier(ended time.Duration) *DayGrants {
 
 // End returns the grants for a stop: accounts can no longer begin to use them.
 func (d *DayGrants) End() *DayGrants {
-	ended := *d
-	ended.ended = true
-	return &ended
+	after := d.clone()
+	after.ended = true
+	return after
 }
 
 // Newest returns the day of this process's newest grant, or 0. The grant can be taken back after End, when all accounts

@@ -473,7 +473,8 @@ func (r *Registry) sweepAddresses(now ClockReading) {
 }
 
 // RegistryState is the logged part of the registry in the form of a snapshot. Addresses are in no particular order; the
-// registry has the same rows and never changes them. Sessions are sorted by the time of login, codes by digest.
+// registry has the same rows and never changes them. Sessions are sorted by the time of login, codes of an address by
+// age.
 type RegistryState struct {
 	Addresses   []*AddressState
 	Sessions    []SessionState
@@ -581,7 +582,7 @@ func expired(until time.Duration, expires time.Time, now ClockReading) bool {
 	return now.Monotonic >= until && !now.Wall.Before(expires)
 }
 
-// sharedCodes returns the valid codes that are in the log, by address.
+// sharedCodes returns the valid codes that are in the log, by address, oldest first.
 func (r *Registry) sharedCodes() []CodeState {
 	var codes []CodeState
 	for _, all := range r.codes {
@@ -591,8 +592,6 @@ func (r *Registry) sharedCodes() []CodeState {
 			}
 		}
 	}
-	slices.SortFunc(codes, func(a, b CodeState) int {
-		return cmp.Or(bytes.Compare(a.Email.digest[:], b.Email.digest[:]), bytes.Compare(a.Browser[:], b.Browser[:]))
-	})
+	slices.SortStableFunc(codes, func(a, b CodeState) int { return bytes.Compare(a.Email.digest[:], b.Email.digest[:]) })
 	return codes
 }
