@@ -111,7 +111,10 @@ func (c Config) Check() error {
 
 // complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
-	err := errors.Join(c.checkNames(), c.checkMembers(), c.checkSecret())
+	err := errors.Join(c.checkNames(), c.checkMembers())
+	if n := len(c.Secret); n < secretBytesMin {
+		err = errors.Join(err, fmt.Errorf("the secret has %d characters: want %d or more, as openssl rand -base64 32 makes them", n, secretBytesMin))
+	}
 	if err != nil {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
@@ -179,13 +182,6 @@ const (
 	// serverName is the name in the certificates of all nodes. Which node has answered is in its hello.
 	serverName = "tasard"
 )
-
-func (c *Config) checkSecret() error {
-	if n := len(c.Secret); n < secretBytesMin {
-		return fmt.Errorf("the secret has %d characters: want %d or more, as openssl rand -base64 32 makes them", n, secretBytesMin)
-	}
-	return nil
-}
 
 // tlsConfig returns the configuration of connections in both directions: as client and as server. All nodes derive the
 // same private key from the secret, so only a program that knows the secret can be at either end of a connection. The

@@ -131,13 +131,7 @@ func (s *store) replayRecord(record []byte) error {
 
 func (s *store) count(bytes int) { s.entries, s.bytes = s.entries+1, s.bytes+bytes }
 
-func encodeRecord(kind byte, m proto.Message) []byte {
-	b, err := proto.MarshalOptions{}.MarshalAppend([]byte{kind}, m)
-	if err != nil {
-		panic(err) // messages of this program always have an encoding
-	}
-	return b
-}
+func encodeRecord(kind byte, m proto.Message) []byte { return append([]byte{kind}, mustMarshal(m)...) }
 
 // save makes the entries and votes of rd durable. wal.ErrNoSpace means that nothing was written, and save can be
 // called again.
