@@ -35,7 +35,6 @@ type Journal struct {
 
 	cluster   *Cluster
 	taken     uint64                    // index of the newest entry of raft that Follow has read
-	stop      chan error                // makes Follow return the error
 	diskFull  atomic.Bool               // the local log waits for space on the disk
 	diskSince atomic.Pointer[time.Time] // start of the append to the local log in progress, or nil
 
@@ -55,7 +54,7 @@ type proposal struct {
 }
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
-	j := &Journal{Log: log, cluster: c, stop: make(chan error, 1), last: log.Last()}
+	j := &Journal{Log: log, cluster: c, last: log.Last()}
 	if log.First() > log.Last() { // the log is only the state of a backup
 		if base := c.replica.base.Load(); base.Sequence == j.last {
 			j.lastChecksum = base.Checksum
@@ -232,8 +231,6 @@ func (j *Journal) next(ctx context.Context) ([]frame, error) {
 		}
 		select {
 		case <-r.wake:
-		case err = <-j.stop:
-			return nil, err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

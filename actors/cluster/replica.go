@@ -72,7 +72,7 @@ type replica struct {
 	offer            *replicated       // state of an unusable snapshot of the leader (acceptSnapshot), or nil
 	offeredAt        time.Time         // when the first unusable snapshot came
 	offeredTo        uint64            // applied at that time
-	err              error             // why the replica has stopped
+	err              error             // why this node must stop
 }
 
 func newReplica(c *Cluster, s *store, id uint64) (*replica, error) {
@@ -240,7 +240,7 @@ func (r *replica) do(f func()) bool {
 	}
 }
 
-// stop records why the replica has stopped, and wakes Follow.
+// stop makes Follow return an error, the first one, and ends the leadership.
 func (r *replica) stop(err error) {
 	if r.c.ctx.Err() != nil {
 		return

@@ -48,8 +48,7 @@ func (c *Cluster) watch() {
 // it; most other nodes have accepted another process with its name; its directory is an old copy; or it joined without
 // the others and has records that they lack.
 func (c *Cluster) stopOnProblem() {
-	j := c.Journal()
-	if j == nil {
+	if c.Journal() == nil {
 		return
 	}
 	err := c.stopCause()
@@ -61,10 +60,7 @@ func (c *Cluster) stopOnProblem() {
 		err = r.checkEnd(last)
 	}
 	if err != nil {
-		select {
-		case j.stop <- err:
-		default: // Follow has not read an earlier error yet
-		}
+		r.stop(err)
 	}
 }
 
