@@ -103,14 +103,6 @@ func (v *validator) read(i int, observation *Observation) {
 	c.backfill = c.last != nil && v.refresh.ObservedAt.Before(c.last.LastCheckedAt)
 }
 
-// candidateOf returns the first candidate of a quote, or nil.
-func (v *validator) candidateOf(key QuoteKey) *candidate {
-	if i, found := v.firstOfQuote[key]; found {
-		return &v.candidates[i]
-	}
-	return nil
-}
-
 // plainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
 func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
@@ -287,7 +279,7 @@ func (v *validator) checkCompleteness() {
 			continue
 		}
 		current++
-		if c := v.candidateOf(q.key); c == nil || !c.accepted {
+		if first, found := v.firstOfQuote[q.key]; !found || !v.candidates[first].accepted {
 			lost++
 		}
 	}
