@@ -152,38 +152,6 @@ func contentOf(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestL1_StopsAndKills wants a clean stop to cost nothing, and a kill at most one lease.
-func TestL1_StopsAndKills(t *testing.T) {
-	t.Parallel()
-	const lease = 16
-	data, box := t.TempDir(), newMailServer(t)
-	args := limitedArgs(data, box, "--quota-minute", "1000")
-	key, _ := startLimited(t, args).signIn(box, "ana@example.com").newKey("key")
-	left := 1000
-	for round, signal := range []os.Signal{syscall.SIGTERM, os.Kill, syscall.SIGTERM, os.Kill, os.Kill} {
-		for range 5 {
-			got := key.must("GET", countedPath, "", http.StatusOK, "").left(t, "day")
-			if got >= left {
-				t.Errorf("round %d: %d left after %d", round, got, left)
-			}
-			left = got
-		}
-		key.node.signal(signal)
-		key.node = startLimited(t, args).node
-		usage := key.must("GET", usagePath, "", http.StatusOK, "").body
-		var now int
-		if _, err := fmt.Sscanf(usage, `{"data":{"day":{"limit":1000,"remaining":%d,`, &now); err != nil {
-			t.Fatalf("%v in %s", err, usage)
-		}
-		forfeited := left - now
-		t.Logf("round %d: %v costs %d", round, signal, forfeited)
-		if most := map[os.Signal]int{syscall.SIGTERM: 0, os.Kill: lease}[signal]; forfeited < 0 || forfeited > most {
-			t.Errorf("round %d: %v costs %d requests, at most %d", round, signal, forfeited, most)
-		}
-		left = now
-	}
-}
-
 // TestL8_TrustedProxy wants callers behind a named proxy to be counted one by one, and all others by their connection.
 func TestL8_TrustedProxy(t *testing.T) {
 	for _, test := range []struct {

@@ -339,16 +339,3 @@ func TestPages_L6(t *testing.T) {
 		t.Errorf("the API after that: %d, remaining %q", status, headers.Get("X-RateLimit-Remaining"))
 	}
 }
-
-// wantPages wants the pages of a demo in both languages to say that it is one, and a page to name its address.
-func wantPages(t *testing.T, p *program) {
-	t.Helper()
-	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {
-		if body := p.mustGet(path); !strings.Contains(body, "simulad") && !strings.Contains(body, "simulated") {
-			t.Errorf("%s: the page of a demo does not say so", path)
-		}
-	}
-	if !strings.Contains(p.mustGet("/institutions/popular"), `<link rel="canonical" href="`+p.URL+`/institutions/popular">`) {
-		t.Error("a page does not say where the demo listens")
-	}
-}

@@ -76,7 +76,12 @@ func TestDemo_LinesToTry(t *testing.T) {
 		}
 	}
 	tryAccount(t, p)
-	wantPages(t, p)
+	for _, path := range []string{"/", "/en", "/institutions", "/en/institutions", "/institutions/popular", "/en/institutions/bcrd?days=365", "/terms", "/en/terms"} {
+		if body := p.mustGet(path); !strings.Contains(body, "simulad") && !strings.Contains(body, "simulated") {
+			t.Errorf("%s: the page of a demo does not say so", path)
+		}
+	}
+	contains(t, p.mustGet("/institutions/popular"), `<link rel="canonical" href="`+p.URL+`/institutions/popular">`)
 	p.stop(os.Interrupt)
 	leavesNothing(t, temp)
 	leavesNothing(t, nodes)

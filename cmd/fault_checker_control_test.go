@@ -360,10 +360,7 @@ func TestFaultsW1_ControlChecker(t *testing.T) {
 // TestFaultsBackup_ControlChecker plants a backup that is older than it says: what came before its time must be
 // there, what came after may.
 func TestFaultsBackup_ControlChecker(t *testing.T) {
-	for name, c := range map[string]struct {
-		want  violation
-		plant func(p *controlSetup)
-	}{
+	for name, c := range map[string]controlCase{
 		"as it was": {"", func(*controlSetup) {}},
 		"with what came after": {"", func(p *controlSetup) {
 			keys := []string{keyText("good", "revoked"), keyText("gone", "revoked"), keyText("late", "active")}

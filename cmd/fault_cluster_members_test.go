@@ -248,9 +248,7 @@ func (g *clusterTest) raceKeys(round int) {
 	all := g.cluster.endpoints()
 	atOnce(slices.Concat(all, all), func(m *endpoint) { g.checker.newKey(c, m, a) })
 	if got := len(g.checker.active(a)); got != 2 {
-		g.checker.mu.Lock()
-		defer g.checker.mu.Unlock()
-		g.checker.violate(wronglyAccepted, "six wishes at three nodes gave %s %d keys, want 2", a.email, got)
+		g.violate(wronglyAccepted, "six wishes at three nodes gave %s %d keys, want 2", a.email, got)
 	}
 }
 
@@ -316,9 +314,7 @@ func (r *rollingClient) askInTurn(from int, writes bool) {
 		}
 		break
 	}
-	r.checker.mu.Lock()
-	defer r.checker.mu.Unlock()
-	r.checker.violate(lostWrite, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
+	r.violate(lostWrite, "no node takes a request: %d %s, %v: %.200s", got.status, got.code, err, got.body)
 }
 
 // replaceMachine empties the directory of a node and returns how soon the node answers a request with a key.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -104,23 +103,25 @@ func (l *checker) checkOwners(all []ownership) {
 	}
 }
 
-// forgetCluster stops a node and runs commands on its directory that lack the settings of the cluster. They must refuse
-// to. Then the node is started again.
-func (g *clusterTest) forgetCluster(chance *rand.Rand) {
-	p := g.cluster.nodes[chance.IntN(3)]
+// disturb does something to a random node, and waits for a write after it.
+func (g *clusterTest) disturb(chance *rand.Rand, do func(p *clusterNode)) {
 	g.faults++
 	fault := g.checker.now()
+	do(g.cluster.nodes[chance.IntN(3)])
+	g.awaitWrite(fault)
+}
+
+// forgetCluster stops a node and runs commands on its directory that lack the settings of the cluster. They must refuse
+// to. Then the node is started again.
+func (g *clusterTest) forgetCluster(p *clusterNode) {
 	p.stop()
 	g.tryWithoutCluster(p)
 	p.launch()
 	p.ready(true)
-	g.awaitWrite(fault)
 }
 
 func (g *clusterTest) tryWithoutCluster(p *clusterNode) {
-	file := filepath.Join(g.t.TempDir(), "rates.csv")
-	noError(g.t, os.WriteFile(file, []byte("observedAt,institutionId,currency,channel,kind,buy,sell,sourceId,effectiveDate,publishedAt\n"), 0o600))
-	for _, args := range [][]string{nodeArgs(p.data), {"import", "--data", p.data, file}} {
+	for _, args := range [][]string{nodeArgs(p.data), {"import", "--data", p.data, observationsFile(g.t)}} {
 		cmd := exec.Command(g.cluster.program, args...)
 		n := startChild(g.t, cmd)
 		stopper := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
@@ -141,10 +142,7 @@ func (g *clusterTest) violate(kind violation, format string, args ...any) {
 
 // startTwin starts a second process with the number of a running node, at another address and with an empty directory,
 // as the replacement of a machine that is not lost. It must not serve.
-func (g *clusterTest) startTwin(chance *rand.Rand) {
-	p := g.cluster.nodes[chance.IntN(3)]
-	g.faults++
-	fault := g.checker.now()
+func (g *clusterTest) startTwin(p *clusterNode) {
 	twin := g.cluster.newNode(g.t.TempDir(), p.number, g.cluster.spare)
 	twin.clock = p.clock
 	n := twin.launch()
@@ -152,19 +150,6 @@ func (g *clusterTest) startTwin(chance *rand.Rand) {
 		g.violate(misused, "a second process runs as node %d:\n%s", p.number, n.Tail(5))
 	}
 	n.kill()
-	g.awaitWrite(fault)
-}
-
-// stopNode restarts a node in order.
-func (g *clusterTest) stopNode(chance *rand.Rand) {
-	p := g.cluster.nodes[chance.IntN(3)]
-	g.faults++
-	fault := g.checker.now()
-	p.stop()
-	wait(upTo(chance, 2*time.Second))
-	p.launch()
-	p.ready(chance.IntN(2) == 0)
-	g.awaitWrite(fault)
 }
 
 // TestFaultsCluster_Run is the correctness run of a cluster: nodes are killed, stopped, paused and cut off, operators
@@ -186,7 +171,21 @@ func TestFaultsCluster_Run(t *testing.T) {
 		clocks[1].step(time.Duration(apart) * time.Second)
 		g := newClusterTest(t, skewed, network, clocks...)
 		g.clocksDiffer = apart > closeClocks
-		kinds := g.strikes(network != nil)
+		kinds := []func(*rand.Rand){
+			func(chance *rand.Rand) { g.killNodes(chance, 1) }, func(chance *rand.Rand) { g.killNodes(chance, 2) },
+			g.pauseNode, func(chance *rand.Rand) { g.disturb(chance, g.forgetCluster) }, func(chance *rand.Rand) { g.disturb(chance, g.startTwin) },
+			func(chance *rand.Rand) { // a restart in order
+				g.disturb(chance, func(p *clusterNode) {
+					p.stop()
+					wait(upTo(chance, 2*time.Second))
+					p.launch()
+					p.ready(chance.IntN(2) == 0)
+				})
+			},
+		}
+		if network != nil {
+			kinds = append(kinds, func(chance *rand.Rand) { g.cutOff(chance, chance.IntN(10)) })
+		}
 		for g.faults < countFrom(t, "CLUSTER_RUN", 14) && g.checker.violationCount() == 0 && !t.Failed() {
 			g.chance().Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 			for _, strike := range kinds {
@@ -200,18 +199,6 @@ func TestFaultsCluster_Run(t *testing.T) {
 			p.kill()
 		}
 	}
-}
-
-// strikes returns every kind of fault.
-func (g *clusterTest) strikes(network bool) []func(*rand.Rand) {
-	kinds := []func(*rand.Rand){
-		func(chance *rand.Rand) { g.killNodes(chance, 1) }, func(chance *rand.Rand) { g.killNodes(chance, 2) },
-		g.stopNode, g.pauseNode, g.forgetCluster, g.startTwin,
-	}
-	if network {
-		kinds = append(kinds, func(chance *rand.Rand) { g.cutOff(chance, chance.IntN(10)) })
-	}
-	return kinds
 }
 
 // TestFaultsCluster_RunControls plants in one program a bug for each thing that the correctness run checks, except the
@@ -232,7 +219,7 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"node/cluster.go", "case m.Cluster != \"\":", "case false:"})
 	g := newClusterTest(t, wrong, nil)
 	comesTrue(healMax, func() bool { return g.checker.violationCount(wentBack) > 0 })
-	g.startTwin(g.chance())
+	g.disturb(g.chance(), g.startTwin)
 	g.stopLoad()
 	g.checkAtRest()
 	victim := g.cluster.nodes[1]

@@ -363,7 +363,6 @@ type lossyDisk struct {
 	mu           sync.Mutex
 	powerOff     bool // syncs fail until it is mounted again, and nothing more is kept
 	chance       *rand.Rand
-	syncMax      time.Duration                     // a sync takes a random time up to this
 	files        map[uint64][]byte                 // by inode: contents at the last sync
 	names        map[uint64]map[string]fs.FileInfo // the same of directories
 	syncs        int
@@ -372,11 +371,10 @@ type lossyDisk struct {
 }
 
 // newLossyDisk mounts an empty one.
-func newLossyDisk(t *testing.T, seed uint64, syncMax time.Duration) *lossyDisk {
+func newLossyDisk(t *testing.T) *lossyDisk {
 	t.Helper()
-	l := &lossyDisk{
-		t: t, mountPoint: t.TempDir(), backing: filepath.Join(memoryDir(t), "live"), chance: rand.New(rand.NewPCG(seed, 1)), syncMax: syncMax,
-	}
+	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	l := &lossyDisk{t: t, mountPoint: t.TempDir(), backing: filepath.Join(memoryDir(t), "live"), chance: chance}
 	noError(t, os.Mkdir(l.backing, 0o700))
 	l.syncAll()
 	l.mount()
@@ -442,12 +440,10 @@ func (n *lossyNode) Fsync(context.Context, fuse.FileHandle, uint32) syscall.Errn
 	l := n.disk
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.syncMax > 0 {
-		span := upTo(l.chance, l.syncMax)
-		l.mu.Unlock()
-		wait(span)
-		l.mu.Lock()
-	}
+	span := upTo(l.chance, syncMax)
+	l.mu.Unlock()
+	wait(span)
+	l.mu.Lock()
 	if l.powerOff {
 		return syscall.EIO
 	}
@@ -598,7 +594,8 @@ func (l *lossyDisk) parts(kept, now []byte, way lossMode) []byte {
 	return left
 }
 
-// syncMax is as long as on a slow disk, so that power cuts hit batches that are written and not yet synced.
+// syncMax is the longest time of a sync, as on a slow disk, so that power cuts hit batches that are written and not yet
+// synced.
 const syncMax = 4 * time.Millisecond
 
 // needFUSE skips a test where user programs cannot provide file systems.
@@ -637,7 +634,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 	if !inNamespace(t) {
 		return
 	}
-	l := newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
+	l := newLossyDisk(t)
 	s := newCrashTest(t, usualLimits(), l.mountPoint, "")
 	l.syncAll()
 	s.run(countFrom(t, "W2_CUTS", 200), l.powerCut(s))
@@ -646,7 +643,7 @@ func TestFaultsW2_PowerCutLossy(t *testing.T) {
 		t.Errorf("nothing was torn: %v, %d torn tails", l, s.tornTails())
 	}
 
-	l = newLossyDisk(t, uint64(time.Now().UnixNano()), syncMax)
+	l = newLossyDisk(t)
 	s = newCrashTest(t, usualLimits(), l.mountPoint, unsynced(t))
 	l.syncAll()
 	s.runUntilCaught(l.powerCut(s), lostWrite, overGranted)

@@ -185,13 +185,11 @@ func runDoctor(t *testing.T, args ...string) (doctorReport, result) {
 // of is the finding of a check.
 func (r doctorReport) of(t *testing.T, check string) doctorFinding {
 	t.Helper()
-	for _, f := range r.Findings {
-		if f.Check == check {
-			return f
-		}
+	i := slices.IndexFunc(r.Findings, func(f doctorFinding) bool { return f.Check == check })
+	if i < 0 {
+		t.Fatalf("nothing about %s in %+v", check, r.Findings)
 	}
-	t.Fatalf("nothing about %s in %+v", check, r.Findings)
-	return doctorFinding{}
+	return r.Findings[i]
 }
 
 // TestDoctor_BeforeTheFirstStart wants a machine without a node to be looked at, and nothing to be left there.

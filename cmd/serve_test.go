@@ -57,22 +57,6 @@ func checkReal(t *testing.T, bodies map[string]string) {
 	}
 }
 
-// TestE4_UntilReady wants 503 with Retry-After while nothing is loaded, and the catalogue all the same.
-func TestE4_UntilReady(t *testing.T) {
-	t.Parallel()
-	p := startNode(t, t.TempDir()+"/new/data")
-	p.Await("nothing is collected (--no-collect)")
-	if status, headers := p.ask(http.MethodGet, "/v1/rates"); status != http.StatusServiceUnavailable || headers.Get("Retry-After") != "60" {
-		t.Errorf("status %d, Retry-After %q", status, headers.Get("Retry-After"))
-	}
-	if !strings.Contains(p.mustGet("/v1/institutions"), `"popular"`) {
-		t.Error("the catalogue is not answered")
-	}
-	if _, headers := p.ask(http.MethodGet, countedPath); headers.Get("X-RateLimit-Limit")+headers.Get("RateLimit") != "" {
-		t.Errorf("limits are off, but the headers are %v", headers)
-	}
-}
-
 // TestServe_ConnectionsOfAClient: an address has as many connections as --connections-per-address says, and a fifth of
 // --connections, also with --limits off, of which a line tells; a trusted proxy has any number.
 func TestServe_ConnectionsOfAClient(t *testing.T) {
@@ -339,13 +323,10 @@ func TestDrain_Readyz(t *testing.T) {
 	p := startNode(t, t.TempDir(), "--drain-delay", "10m")
 	p.Send(syscall.SIGTERM)
 	p.Await("stopping")
-	status, body := 0, ""
-	for deadline := time.Now().Add(patience); status != http.StatusServiceUnavailable || !strings.Contains(body, `"state":"draining"`); {
-		var err error
-		if status, body, err = p.get("/readyz"); err != nil || time.Now().After(deadline) {
-			t.Fatalf("/readyz: %d %s, %v", status, body, err)
-		}
-	}
+	eventually(t, "/readyz shows the stop", func() bool {
+		status, body, _ := p.get("/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, `"state":"draining"`)
+	})
 	if status, _ := p.ask(http.MethodGet, "/v1/currencies"); status != http.StatusOK {
 		t.Errorf("a new client during the delay gets %d", status)
 	}

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tasard/tasard/collectors/simulated"
+	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 )
 
@@ -572,6 +573,22 @@ func (l *testEngine) observeAll(refreshes []engine.Refresh, now time.Time) *test
 		}
 	}
 	return l
+}
+
+// TestI3_MarketIsBelieved feeds a year to the engine: the demo must never run into its own firewall.
+func TestI3_MarketIsBelieved(t *testing.T) {
+	m, to := simulated.NewMarket(2), engine.DateOf(instant("2026-09-20T12:00:00Z"))
+	refreshes := m.History(to.AddDays(1-sweep(60, 365)), to)
+	for hour := range 24 {
+		refreshes = append(refreshes, m.Refreshes((to + 1).Start().Add(time.Duration(hour)*time.Hour))...)
+	}
+	sources := simulated.Definitions(source.DefaultSet()).Sources()
+	all := newTestEngine(t, engine.DefaultRules(), sources...).observeAll(refreshes, refreshes[len(refreshes)-1].ObservedAt)
+	for code, book := range all.currencies {
+		if len(book.Snapshot().Saved().SourceQuotes) == 0 {
+			t.Errorf("no institution quotes %s", code)
+		}
+	}
 }
 
 // TestT5_Export wants a currency, exported and imported, to have the state that it had.
