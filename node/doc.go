@@ -21,18 +21,11 @@
 //
 // Guarantees:
 //
-//   - Open returns while the node is still reading its log. Until the channel of
-//     Node.Ready is closed, requests get 503.
 //   - After a failed write a node stops by itself (Node.Done, Node.Err), because
 //     continuing could lose data. Open it again.
 //   - A secret is a file of one line. The node rejects a file that other users can
 //     access. Only files in the directory Config.Credentials are exempt, because
 //     systemd protects that directory.
-//   - Close stops collecting before it stops the actors. With HTTP.DrainDelay it first
-//     announces the stop in every response and in /readyz.
-//   - Reload uses all changed files or, on any error, none. Only Open reads the
-//     institutions and the data about sources, because responses and the log contain
-//     them.
 //   - A node does not serve simulated rates as real ones: it rejects a data directory
 //     with rates of demo sources outside its catalogue.
 //
