@@ -175,7 +175,7 @@ func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 		return
 	}
 	if size, _ := grants.find(a.id, day); size > 0 {
-		a.days.dayCount = dayCount{day: day, leased: size, granted: int32(size), spent: size}
+		a.days.dayCount = dayCount{day: day, leased: size, granted: size, spent: size}
 	}
 }
 
@@ -187,7 +187,7 @@ func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	}
 	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {
 		size = min(size, a.quota(policy).Day)
-		a.days.dayCount = dayCount{day: day, leased: size, granted: int32(size)}
+		a.days.dayCount = dayCount{day: day, leased: size, granted: size}
 	}
 }
 

@@ -8,10 +8,6 @@ import (
 	"github.com/tasard/tasard/engine"
 )
 
-// A node asks for a quota lease (a reserved part of an account's daily quota) with NextLease, and gives the rest of its
-// leases back with Return. In a cluster the leader decides on these asks (Grant); without one every ask is granted. The
-// node has the lease when Apply applies the event that was written to the log.
-
 // awaits reports whether this process waits for the lease or return that a node asked for at a monotonic time.
 func (a *Account) awaits(node engine.NodeID, asked time.Duration) bool {
 	return a.asking && node == a.node && asked == a.askedAt
@@ -118,7 +114,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	}
 	a.lastLeaseSize, a.asking, a.askedAt = size, true, now.Monotonic
 	lease := &Leased{
-		Account: a.id, Day: day, Count: added + int(count.granted), Refunded: refunded, Unspent: unspent, Monotonic: now.Monotonic,
+		Account: a.id, Day: day, Count: added + count.granted, Refunded: refunded, Unspent: unspent, Monotonic: now.Monotonic,
 		At: plainUTC(now.Wall), Node: a.node, RecentAdmitted: a.minute.count(),
 	}
 	if key := a.keys.byDigest(digest); key != nil {
@@ -211,7 +207,7 @@ func (a *Account) Return(now ClockReading) *Returned {
 		Uses: a.keys.newUses(), Node: a.node,
 	}
 	if count := a.days.find(event.Day); count != nil {
-		event.Unspent, event.Granted = count.leased-count.charged(), int(count.granted)
+		event.Unspent, event.Granted = count.leased-count.charged(), count.granted
 	}
 	a.days.spendAll()
 	if a.ownTokens != nil {

@@ -191,10 +191,10 @@ func (m *minuteWindow) refund(admittedAt ClockReading) {
 // dayCount counts the requests of one day.
 type dayCount struct {
 	day      engine.Date
-	granted  int32 // part of leased: a grant of the day that no event of the account includes yet
-	leased   int   // requests that leases have taken from the quota
-	spent    int   // part of leased
-	refunded int   // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
+	granted  int // part of leased: a grant of the day that no event of the account includes yet
+	leased   int // requests that leases have taken from the quota
+	spent    int // part of leased
+	refunded int // part of spent; not charged, and can be spent again after the next lease (Account.Refund)
 }
 
 func (c *dayCount) spendAll() { c.spent, c.refunded = c.leased, 0 }

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -122,7 +123,7 @@ func TestPendingChangesAreBounded(t *testing.T) {
 	a := &AccountActor{shard: &ShardActor{parent: &Accounts{config: Config{PendingWritesMax: 2}}}, Changes: 2}
 	m := mailbox.NewRequest[changeQuery, struct{}](changeQuery{})
 	a.change(m)
-	if _, err := m.Wait(time.Second); err != mailbox.ErrOverloaded {
+	if _, err := m.Wait(time.Second); !errors.Is(err, mailbox.ErrOverloaded) {
 		t.Errorf("a third change: %v", err)
 	}
 }
@@ -162,7 +163,7 @@ func TestL1_AReturnWithoutAnAnswerIsUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	leader := &Accounts{Shards: []*mailbox.Ref{shard}, config: Config{WriteTimeout: time.Nanosecond}}
-	if err := leader.Grant([][]byte{ask})[0]; err != commitlog.ErrOutcomeUnknown {
+	if err := leader.Grant([][]byte{ask})[0]; !errors.Is(err, commitlog.ErrOutcomeUnknown) {
 		t.Errorf("the result is %v", err)
 	}
 }
