@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/tasard/tasard/collectors/source"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/node/acme"
+	"github.com/tasard/tasard/node/metrics"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -171,6 +173,17 @@ func TestDirectoryError_FullDisk(t *testing.T) {
 	full := fmt.Errorf("append: %w", wal.ErrNoSpace)
 	if err := directoryError("data", full); err != full { //nolint:errorlint // it is returned as it is
 		t.Error(err)
+	}
+}
+
+func TestBackup_ItsTimeSurvivesARestart(t *testing.T) {
+	at, dir := time.Unix(1e9, 0), t.TempDir()
+	(&Node{config: Config{Dir: dir}}).storeLastBackup(at)
+	n := &Node{config: Config{Dir: dir, Clock: func() time.Time { return at.Add(time.Hour) }}}
+	var want metrics.Outcome
+	want.Record(true, at)
+	if n.readLastBackup(); !reflect.DeepEqual(&n.backups, &want) {
+		t.Errorf("%+v, want %+v", &n.backups, &want)
 	}
 }
 
