@@ -128,15 +128,6 @@ func TestGolden_Refusals(t *testing.T) {
 	golden(t, "refusals.txt", later)
 }
 
-// TestAdmin_NoNode wants one line that says what to do when no node answers.
-func TestAdmin_NoNode(t *testing.T) {
-	data := t.TempDir()
-	run(t, nil, nil, "admin", "accounts", "list", "--data", data).fails(t, exit.Unavailable, "no node listens on "+data+"/admin.sock", "tasard serve --data "+data)
-	p := startNode(t, data)
-	p.signal(os.Kill)
-	run(t, []string{"TASARD_ADMIN_SOCKET=" + data + "/admin.sock"}, nil, "admin", "accounts", "list").fails(t, exit.Unavailable, "no node listens on "+data+"/admin.sock")
-}
-
 // TestAdmin_Socket wants a socket for the node's own user, removed at the end; one of a dead node is replaced, one of
 // a live node is left alone.
 func TestAdmin_Socket(t *testing.T) {

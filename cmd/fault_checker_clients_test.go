@@ -86,7 +86,7 @@ func (l *checker) endKey(c *httpClient, m *endpoint, a *trackedAccount, k *accou
 	a.changes++
 	session := a.session
 	l.mu.Unlock()
-	got, err := revokeKey(c, m.url, session, k.id)
+	got, err := c.do(http.MethodDelete, m.url+"/v1/account/keys/"+k.id, session, nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.changes++
@@ -544,11 +544,6 @@ func createKey(c *httpClient, url, session, name string) (createdKey, answer, er
 	}
 	var made struct{ Data createdKey }
 	return made.Data, got, got.decode(&made)
-}
-
-// revokeKey revokes a key.
-func revokeKey(c *httpClient, url, session, id string) (answer, error) {
-	return c.do(http.MethodDelete, url+"/v1/account/keys/"+id, session, nil)
 }
 
 // writeDataDir writes a data directory with rates and accounts with one key each, and returns the keys.
