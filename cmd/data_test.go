@@ -39,19 +39,6 @@ func TestExport_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestExport_Lines(t *testing.T) {
-	data := t.TempDir()
-	file := observationsFile(t, observation(1, "59", "60"), observation(2, "59.5", "60"), observation(3, "59.5", "60"))
-	mustRun(t, "import", "--data", data, file)
-	line := func(minute int, buy string) string {
-		return fmt.Sprintf("2026-06-30T14:%02d:00Z,popular,USD,unspecified,commercial,%s,60,popular-site,,\n", minute, buy)
-	}
-	want := header + line(2, "59.5") + line(3, "59.5") // when it was new, and its last confirmation
-	if got := mustRun(t, "export", "--data", data); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
 // TestImport_Outcomes wants every line that is not published to be reported, and the codes of the contract.
 func TestImport_Outcomes(t *testing.T) {
 	data := t.TempDir()

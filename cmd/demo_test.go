@@ -309,13 +309,9 @@ func TestMCP_Pipes(t *testing.T) {
 	key := strings.Split(postControl(t, controls+"keys", ""), `"`)
 	secret := key[slices.IndexFunc(key, func(word string) bool { return strings.HasPrefix(word, "tasard_test_") })]
 	session := overPipes(t, "--url", node.URL, "--key-file", writeFile(t, "key", secret+"\n"))
-	for tool, arguments := range map[string]map[string]any{
-		"best_rate": {"currency": "USD", "operation": "buy"}, "convert": {"currency": "USD", "operation": "sell", "amount": "250.00"},
-		"rate_history": {"currency": "USD", "institution": "ambar"}, "list_currencies": nil, "list_institutions": nil,
-	} {
-		if text, failed := calledTool(t, session, tool, arguments); failed || !strings.Contains(text, "Source: tasard, "+node.URL) || strings.Contains(text, secret) {
-			t.Errorf("%s: %s", tool, text)
-		}
+	text, failed := calledTool(t, session, "best_rate", map[string]any{"currency": "USD", "operation": "buy"})
+	if failed || !strings.Contains(text, "Source: tasard, "+node.URL) || strings.Contains(text, secret) {
+		t.Errorf("best_rate: %s", text)
 	}
 	if err := session.Close(); err != nil { // an exit code is an error too
 		t.Errorf("the program ends: %v", err)

@@ -37,7 +37,6 @@ type mailServer struct {
 	server      *smtp.Server
 	ended       chan struct{}
 	emails      map[string]receivedEmail
-	arrived     int
 	more        chan struct{} // closed, and replaced by a new channel, when an e-mail arrives
 }
 
@@ -114,13 +113,6 @@ func (m *mailServer) Open() {
 func (m *mailServer) Close() {
 	_ = m.server.Close() // it may be closed already
 	<-m.ended
-}
-
-// Arrived returns how many e-mails have arrived.
-func (m *mailServer) Arrived() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.arrived
 }
 
 // Receive waits for an e-mail to an address, and removes the e-mail from the server. It returns false if none arrives
@@ -209,7 +201,6 @@ func (s *mailSession) Data(r io.Reader) (err error) {
 	for _, to := range s.email.To {
 		m.emails[to] = s.email
 	}
-	m.arrived++
 	close(m.more)
 	m.more = make(chan struct{})
 	return nil

@@ -436,7 +436,7 @@ func inTestEnv(t *testing.T, start time.Time, test func(t *testing.T, w *testEnv
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &testEnv{
-			t: t, start: start, began: bubbleClock(), sites: map[string]pageServer{}, sink: newFakeSink(),
+			t: t, start: start, began: bubbleClock(), sites: map[string]pageServer{}, sink: &fakeSink{newestSlots: map[[2]string]time.Time{}},
 			log: &bytes.Buffer{}, requests: map[string][]time.Time{},
 		}
 		defer func() {
@@ -624,8 +624,6 @@ type fakeSink struct {
 	accepted    []published
 	err         error // what every Observe is answered, nil = as it should be
 }
-
-func newFakeSink() *fakeSink { return &fakeSink{newestSlots: map[[2]string]time.Time{}} }
 
 // lastSlot is System.Slots: the oldest slot of the currencies that know the source.
 func (s *fakeSink) lastSlot(id string) time.Time {

@@ -260,7 +260,7 @@ func expected(m *Market, d *source.Definition) map[quoteID]engine.Observation {
 			continue
 		}
 		// InfoDolar dates a row only by a time.
-		if !isDated(d) || d.Institution == "" && o.PublishedAt.IsZero() {
+		if d.Expiry.AfterDate == 0 || d.Institution == "" && o.PublishedAt.IsZero() {
 			o.EffectiveDate, o.PublishedAt = 0, time.Time{}
 		}
 		all[name] = o
@@ -277,14 +277,6 @@ func readableQuotes(d *source.Definition) map[quoteID]bool {
 		}
 	}
 	return quotes
-}
-
-// isDated reports whether the quotes of a definition have a date.
-func isDated(d *source.Definition) bool {
-	return slices.ContainsFunc(d.Pages, func(page source.Page) bool {
-		e := page.Extract
-		return e.Date != nil || e.Sheet != nil || e.Rows != nil && e.Rows.Date != nil
-	})
 }
 
 // aggregates reports that the aggregator lists the quote: not every institution is on its pages.
