@@ -2,8 +2,7 @@
 //
 //	layout_test.go   a table of packages with their imports and sizes
 //	tidy_test.go     goroutines, floating-point numbers near money, texts that no file may contain; the files
-//	words_test.go    plain words in names, comments, documents, help and messages
-//	readme_test.go   documents agree with the code
+//	words_test.go    plain words in names, comments, documents, help and messages; documents agree with the code
 //
 // Each check has a control: a text that the check must report. golangci-lint checks the rules that it can check:
 // length of functions and files, func init, sleeping, exported names without comments (.golangci.yml).
