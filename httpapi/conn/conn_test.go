@@ -415,7 +415,7 @@ func TestE1_LingerOnClose(t *testing.T) {
 	served.LingerOnClose()
 	closed := make(chan error, 1)
 	go func() { closed <- served.Close() }()
-	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the client reads %v", err)
 	}
 	ok(t, client.Close())
