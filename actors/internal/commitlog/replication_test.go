@@ -43,10 +43,11 @@ type fakeJournal struct {
 	record  []byte
 	records int
 	cut     bool
+	after   uint64 // the newest record of earlier terms
 }
 
 func (*fakeJournal) Node() engine.NodeID            { return 1 }
-func (*fakeJournal) Leadership() (uint64, uint64)   { return 1, 0 }
+func (j *fakeJournal) Leadership() (uint64, uint64) { return 1, j.after }
 func (j *fakeJournal) ClusterHealth() ClusterHealth { return ClusterHealth{Majority: !j.cut} }
 
 func (j *fakeJournal) Append(expected uint64, records [][]byte) (uint64, error) {
@@ -194,4 +195,14 @@ func TestFollower_WaitsForOwners(t *testing.T) {
 		log.Ref.Stop()
 		system.Close()
 	})
+}
+
+// TestA11_DecidesAfterEarlierTerms: a leader decides when its owners have applied all records of earlier terms.
+func TestA11_DecidesAfterEarlierTerms(t *testing.T) {
+	for applied, want := range map[uint64]bool{2: false, 3: true} {
+		l := &Log{Shared: &fakeJournal{after: 3}, window: &window{newest: applied}}
+		if _, decides := l.Decides(); decides != want {
+			t.Errorf("with %d of 3 records of earlier terms applied it decides: %t", applied, decides)
+		}
+	}
 }
