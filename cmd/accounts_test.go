@@ -25,12 +25,6 @@ func limitedArgs(data string, box *mailServer, more ...string) []string {
 	return append(args, more...)
 }
 
-// startLimited starts such a node and waits until it is ready.
-func startLimited(t *testing.T, args []string) caller {
-	t.Helper()
-	return caller{t: t, node: startReady(t, args...)}
-}
-
 // TestK1_TheWholeWay goes from an address to a counted request, rotates the key, revokes it and signs out, against
 // the real program and a real mail server; then it looks for secrets in everything that was written.
 func TestK1_TheWholeWay(t *testing.T) {

@@ -52,7 +52,7 @@ func TestAdmin_Accounts(t *testing.T) {
 	t.Parallel()
 	data, box := t.TempDir(), newMailServer(t)
 	args := limitedArgs(data, box)
-	anyone := startLimited(t, args)
+	anyone := caller{t: t, node: startReady(t, args...)}
 	if got := runAdmin(t, data, "accounts", "list"); got != "There are no accounts yet.\n" {
 		t.Errorf("the empty list is %q", got)
 	}
@@ -86,7 +86,7 @@ func TestAdmin_Accounts(t *testing.T) {
 		t.Errorf("headers after the change: %v", got.header)
 	}
 	key.node.signal(os.Kill)
-	key.node = startLimited(t, args).node
+	key.node = startReady(t, args...)
 	if got := asJSON[admin.Account](t, runAdmin(t, data, "accounts", "show", "1", "--json")); got.Limits != limited.Limits || !got.SuspendedAt.IsZero() {
 		t.Errorf("after a kill %+v", got)
 	}

@@ -57,14 +57,18 @@ func (l *checker) newKey(c *httpClient, m *endpoint, a *trackedAccount) (*accoun
 	a.changes++
 	session, suspended, suspending, changes := a.session, a.suspended, a.suspending, a.changes
 	l.mu.Unlock()
-	made, got, err := createKey(c, m.url, session, k.name)
+	got, err := c.do(http.MethodPost, m.url+"/v1/account/keys", session, map[string]string{"name": k.name})
+	var made struct{ Data struct{ ID, Secret string } }
+	if err == nil && got.good() {
+		err = got.decode(&made)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	meanwhile := a.changes != changes // a suspension may have begun or ended
 	a.changes++
 	k.made.to = l.now()
 	k.outcome = l.countOutcome("keys", m, &got, err)
-	k.id, k.secret = made.ID, made.Secret
+	k.id, k.secret = made.Data.ID, made.Data.Secret
 	allowed := keyRefusals(suspended || suspending || meanwhile, !suspended || suspending || meanwhile, others)
 	switch {
 	case !l.singleNode():
@@ -532,19 +536,6 @@ func (p *mailServer) session(c *httpClient, url, email string) (string, error) {
 
 // clientAddress is the source address of client n: 25 share one.
 func clientAddress(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/25/250, 1+n/25%250) }
-
-// createdKey is a key in the response to its creation.
-type createdKey struct{ ID, Secret string }
-
-// createKey creates a key in a session.
-func createKey(c *httpClient, url, session, name string) (createdKey, answer, error) {
-	got, err := c.do(http.MethodPost, url+"/v1/account/keys", session, map[string]string{"name": name})
-	if err != nil || !got.good() {
-		return createdKey{}, got, err
-	}
-	var made struct{ Data createdKey }
-	return made.Data, got, got.decode(&made)
-}
 
 // writeDataDir writes a data directory with rates and accounts with one key each, and returns the keys.
 func writeDataDir(t *testing.T, dir string, accounts int, options ...apitest.Option) (keys []string) {

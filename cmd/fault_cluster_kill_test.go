@@ -194,9 +194,6 @@ func (g *clusterTest) cutOff(chance *rand.Rand, way int) {
 	kinds := partitionsOf(g.cluster.awaitLeader().number, chance)
 	one := kinds[way%len(kinds)]
 	g.faults++
-	if g.partitions.ways == nil {
-		g.partitions.ways = map[string]int{}
-	}
 	g.partitions.ways[one.name]++
 	g.breakNetwork(&one, &g.partitions, chance)
 }

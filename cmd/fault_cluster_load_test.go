@@ -52,6 +52,7 @@ type clusterTest struct {
 func newClusterTest(t *testing.T, program string, s *virtualNetwork, clocks ...*wallClock) *clusterTest {
 	t.Helper()
 	g := &clusterTest{t: t, cluster: newNodeCluster(t, program, s, clocks...), checker: newChecker(limits{}), seed: newSeed(t), stop: make(chan struct{})}
+	g.partitions.ways = map[string]int{}
 	g.checker.publishing(clusterWriters + 2*len(g.cluster.nodes))
 	for i := range minuteLimitAccounts + dayLimitAccounts {
 		day, minute := unreachedLimit, minuteLimit

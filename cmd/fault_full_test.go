@@ -354,14 +354,7 @@ func TestFaultsW12_SlowDisk(t *testing.T) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for {
-			select {
-			case <-end:
-				return
-			default:
-				slow.createAndRevoke()
-			}
-		}
+		every(time.Millisecond, end, func() bool { slow.createAndRevoke(); return true })
 	}()
 	atOnce, delayed := compareReads(t, 1500, quick, slow)
 	close(end)

@@ -194,14 +194,10 @@ func askBest(t *testing.T, n *nodeProcess, callers int, keys []string) (stop fun
 		group.Go(func() {
 			c := newHTTPClient(clientAddress(1000 + i*25))
 			defer c.close()
-			for {
-				select {
-				case <-ends:
-					return
-				default:
-					_, _ = c.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
-				}
-			}
+			every(time.Nanosecond, ends, func() bool {
+				_, _ = c.do(http.MethodGet, n.URL+"/v1/rates/best?currency=USD&operation=buy", keys[i%len(keys)], nil)
+				return true
+			})
 		})
 	}
 	stop = sync.OnceFunc(func() { close(ends); group.Wait() })
@@ -377,22 +373,16 @@ func watchHealth(t *testing.T, n *nodeProcess) *healthWatch {
 		defer close(ended)
 		c := newHTTPClient("127.0.9.9")
 		defer c.close()
-		ticker := time.NewTicker(sampleInterval)
-		defer ticker.Stop()
-		for {
+		every(sampleInterval, stop, func() bool {
 			l := sampleHealth(c, n.URL+"/readyz")
 			live, err := c.do(http.MethodGet, n.URL+"/livez", "", nil)
 			w.mu.Lock()
+			defer w.mu.Unlock()
 			if w.samples = append(w.samples, l); err != nil || live.status != http.StatusOK {
 				w.dead++
 			}
-			w.mu.Unlock()
-			select {
-			case <-ticker.C:
-			case <-stop:
-				return
-			}
-		}
+			return true
+		})
 	}()
 	t.Cleanup(func() { close(stop); <-ended })
 	return w

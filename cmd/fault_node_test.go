@@ -17,14 +17,6 @@ package cmd
 //
 // Tests that mostly wait run in parallel (t.Parallel), after all others. None of them checks a time limit.
 //
-// The central functions and types:
-//
-//	startBuilt     the node, as a child process
-//	client         clients in this process, which record every acknowledged change
-//	checker        compares this record with what the node has after a fault
-//	nodeCluster    three nodes as one cluster
-//	clusterTest    clients that continue through every fault of a cluster
-//
 // A change is acknowledged when the first byte of a successful response has arrived in this process. One type,
 // checker, serves single nodes, clusters and contents of backups. TestFaultsW1_ControlChecker is its control: without
 // starting a process, it shows the checker each kind of violation.
