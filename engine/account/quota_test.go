@@ -133,6 +133,22 @@ func TestX19_EarlierDaysStayClosed(t *testing.T) {
 	}
 }
 
+// Snapshots of earlier versions have several days. Only the newest may be charged, with what was leased of it.
+func TestX19_ASnapshotOfSeveralDays(t *testing.T) {
+	o := newTestAccount(t, noon)
+	state, today := o.account.State(), engine.DateOf(noon)
+	state.Days = []DayState{{today - 3, 7}, {today - 1, 990}, {today, 995}}
+	o.account = Restore(state)
+	o.account.Resume(o.now)
+	if days := o.account.State().Days; len(days) != 1 || days[0] != state.Days[2] {
+		t.Errorf("%+v", days)
+	}
+	o.now.Wall = noon.AddDate(0, 0, -1)
+	if v := o.account.Usage(o.now, o.policy); v.Day.Remaining != DayLimitDefault-995 {
+		t.Errorf("with the clock set back %+v", v)
+	}
+}
+
 func TestL1_InstantsOutsideTheCalendarHaveNoRoom(t *testing.T) {
 	o := newTestAccount(t, noon)
 	for _, wall := range []time.Time{{}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
