@@ -149,7 +149,7 @@ func TestW5_DamagedLog(t *testing.T) {
 		serveArgs(data), {"import", "--data", data, writeFile(t, "o.csv", header)}, {"export", "--data", data},
 		{"log", "verify", "--data", data}, {"log", "dump", "--data", data}, {"log", "repair", "--data", data},
 	} {
-		run(t, nil, nil, args...).fails(t, exit.BadData, segment+" is damaged at offset ", "expected", "found")
+		promptly(t, args...).fails(t, exit.BadData, segment+" is damaged at offset ", "expected", "found")
 		if after := fingerprint(t, data); after != before {
 			t.Fatalf("%s changed the directory:\n%s\n%s", args[:2], before, after)
 		}

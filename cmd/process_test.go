@@ -167,6 +167,21 @@ func execute(ctx context.Context, p *process.Process) result {
 	return result{p.Args, code, stdout.String(), stderr.String()}
 }
 
+// promptly is run for a command that must end within a second, or as much later as the machine is slow: a command
+// that has nothing to do tells that.
+func promptly(t *testing.T, args ...string) result {
+	t.Helper()
+	clock := clockFrom("now")
+	began := clock()
+	mustRun(t, "version")
+	idle := clock().Sub(began)
+	got := run(t, nil, nil, args...)
+	if took := clock().Sub(began) - idle; took > time.Second+20*idle {
+		t.Errorf("tasard %s took %s", strings.Join(args, " "), took)
+	}
+	return got
+}
+
 // mustRun is run for a command that must end well; it returns its output.
 func mustRun(t *testing.T, args ...string) string {
 	t.Helper()

@@ -103,14 +103,14 @@ func TestServe_Options(t *testing.T) {
 	}
 }
 
-// TestW8_TwoProcesses wants the second one to leave with a helpful line, and the first one unharmed.
+// TestW8_TwoProcesses wants the second one to leave at once with a helpful line, and the first one unharmed.
 func TestW8_TwoProcesses(t *testing.T) {
 	data := t.TempDir()
 	first := startImported(t, serveArgs(data), observation(1, "59", "60"))
 	for _, args := range [][]string{
 		serveArgs(data), {"log", "repair", "--data", data, "--yes"},
 	} {
-		run(t, nil, nil, args...).fails(t, exit.Busy, data, "a running node uses the directory")
+		promptly(t, args...).fails(t, exit.Busy, data, "a running node uses the directory")
 	}
 	contains(t, mustRun(t, "import", "--data", data, observationsFile(t, observation(2, "58", "61"))), "1 accepted (1 new)")
 	contains(t, first.mustGet("/v1/rates"), `"buy":"58"`)
