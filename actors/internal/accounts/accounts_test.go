@@ -167,3 +167,17 @@ func TestL1_AReturnWithoutAnAnswerIsUnknown(t *testing.T) {
 		t.Errorf("the result is %v", err)
 	}
 }
+
+// TestL6_AbandonedAdmissionIsRefunded: a caller that no longer waits is not charged.
+func TestL6_AbandonedAdmissionIsRefunded(t *testing.T) {
+	policy := account.QuotaPolicy{DefaultQuota: account.DefaultQuota(), LeaseSize: account.LeaseSizeDefault}
+	now, state := account.ClockReading{Wall: noon}, newAccount(t, 1)
+	state.Apply(state.NextLease(keyOf(1), now, policy, 1), now)
+	result, _ := state.Admit(keyOf(1), now, policy)
+	m := mailbox.NewRequest[admissionQuery, account.Admission](admissionQuery{keyOf(1)})
+	_, _ = m.Wait(time.Nanosecond)
+	(&AccountActor{ID: 1, Account: state}).reply(m, result, now)
+	if left := state.Usage(now, policy).Day.Remaining; !result.Admitted || left != account.DayLimitDefault {
+		t.Errorf("%d of the day remain", left)
+	}
+}
