@@ -146,10 +146,10 @@ func TestT2_StartsAndRefreshesAroundTheChangesOf2000(t *testing.T) {
 	}
 }
 
-// startFault finds a day that does not begin with its Start; "" when there is none.
-func startFault(from, to Date, step int) string {
+// startFault finds a day that does not begin where start says; "" when there is none.
+func startFault(start func(Date) time.Time, from, to Date, step int) string {
 	for date := from; date <= to; date += Date(step) {
-		begin := date.Start()
+		begin := start(date)
 		before := DateOf(begin.Add(-1))
 		if DateOf(begin) != date || before != date-1 || begin.Location() != time.UTC {
 			return fmt.Sprintf("%s begins at %v, which is on %s, and the instant before on %s", date, begin, DateOf(begin), before)
@@ -160,11 +160,24 @@ func startFault(from, to Date, step int) string {
 
 func TestT2_EveryDayBeginsWithItsStart(t *testing.T) {
 	step := sweep(97, 1)
-	if fault := startFault(1, dateMax, step); fault != "" {
+	if fault := startFault(Date.Start, 1, dateMax, step); fault != "" {
 		t.Error(fault)
 	}
-	if fault := startFault(dayOf("1890-01-01"), dayOf("2030-12-31"), 1); fault != "" {
+	if fault := startFault(Date.Start, dayOf("1890-01-01"), dayOf("2030-12-31"), 1); fault != "" {
 		t.Error(fault)
+	}
+}
+
+func TestT2_Control(t *testing.T) {
+	from, to := dayOf("1966-01-01"), dayOf("2000-12-31")
+	for name, planted := range map[string]func(Date) time.Time{
+		"midnight by the clock": func(d Date) time.Time { return d.atHour(0).UTC() },
+		"always four hours":     func(d Date) time.Time { return d.utc().Add(4 * time.Hour) },
+		"UTC":                   Date.utc,
+	} {
+		if startFault(planted, from, to, 1) == "" {
+			t.Errorf("starts by %q pass", name)
+		}
 	}
 }
 
@@ -178,7 +191,7 @@ func anyInstant(dice *rand.Rand) time.Time {
 }
 
 // nextFault compares NextRefresh and NextMidnight with the clock of Santo Domingo; "" when they agree.
-func nextFault(after time.Time) string {
+func nextFault(after time.Time, nextRefresh func(time.Time) time.Time) string {
 	var slots []time.Time
 	for offset := -1; offset <= 2; offset++ {
 		for _, hour := range []int{8, 12, 17} {
@@ -187,7 +200,7 @@ func nextFault(after time.Time) string {
 		}
 	}
 	want := slots[slices.IndexFunc(slots, func(slot time.Time) bool { return slot.After(after) })]
-	if got := NextRefresh(after); !got.Equal(want) || got.Location() != time.UTC {
+	if got := nextRefresh(after); !got.Equal(want) || got.Location() != time.UTC {
 		return fmt.Sprintf("after %v the next refresh is %v, want %v", after, got, want)
 	}
 	midnight := NextMidnight(after)
@@ -202,10 +215,23 @@ func TestT2_NextRefreshAndNextMidnight(t *testing.T) {
 	for range count {
 		after := anyInstant(dice)
 		for _, at := range []time.Time{after, NextRefresh(after), NextRefresh(after).Add(-1), NextMidnight(after), NextMidnight(after).Add(-1)} {
-			if fault := nextFault(at); fault != "" {
+			if fault := nextFault(at, NextRefresh); fault != "" {
 				t.Fatal(fault)
 			}
 		}
+	}
+	sinceStart := func(after time.Time) time.Time { // the control: hours counted from the start of the day
+		for _, date := range []Date{DateOf(after), DateOf(after) + 1} {
+			for _, hour := range refreshHours() {
+				if slot := date.Start().Add(time.Duration(hour) * time.Hour); slot.After(after) {
+					return slot
+				}
+			}
+		}
+		return time.Time{}
+	}
+	if nextFault(at("2000-10-29T06:00:00Z"), sinceStart) == "" {
+		t.Error("hours counted from the start of the day pass")
 	}
 }
 

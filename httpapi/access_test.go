@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -276,6 +277,30 @@ func TestE3_Challenge(t *testing.T) {
 	if got := g.send(t, wrongCode).header.Get("WWW-Authenticate"); got != want {
 		t.Errorf("a wrong code beside a key that was not asked for: %s", got)
 	}
+}
+
+// FuzzAuthorization holds the reading of the header against a regular expression.
+func FuzzAuthorization(f *testing.F) {
+	for line := range authorizations() {
+		f.Add(strings.TrimSpace(line[strings.IndexByte(line, ':')+1:]))
+	}
+	f.Add("Bearer a==")
+	f.Add("Bearer ==")
+	f.Add("bEARER -._~+/09azAZ")
+	grammar := regexp.MustCompile(`(?s)^(?i:bearer) +([^ ].*)?$`)
+	f.Fuzz(func(t *testing.T, value string) {
+		if strings.ContainsAny(value, "\r\n\x00") {
+			t.Skip("no header value holds these")
+		}
+		token, ok := bearerText([]byte(value))
+		found := grammar.FindStringSubmatch(value)
+		if ok != (found != nil) || ok && string(token) != found[1] {
+			t.Fatalf("%q: %q %v, want %q", value, token, ok, found)
+		}
+		if _, isKey := account.ParseKey(token); ok && isKey && len(token) != account.KeyLength {
+			t.Fatalf("%q is a key", value)
+		}
+	})
 }
 
 // addressRow is a request as it comes in, and whose it is. An empty want means the peer.

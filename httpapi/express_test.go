@@ -380,6 +380,34 @@ func TestExpress_WithinASecond(t *testing.T) {
 	}
 }
 
+// TestExpress_Control: an express path that answers what it answered before is found out.
+func TestExpress_Control(t *testing.T) {
+	w := newTwoWays(t, false)
+	last := map[string][]byte{}
+	w.express = func(c *conn.Conn, read []byte) (int, error) {
+		if kept := last[string(read)]; kept != nil {
+			_, err := c.Write(kept)
+			return len(read), err
+		}
+		client := c.Conn.(*scriptedConn)
+		before := client.out.Len()
+		used, err := w.server.express(c, read)
+		if used == len(read) {
+			last[string(read)] = bytes.Clone(client.out.Bytes()[before:])
+		}
+		return used, err
+	}
+	found := 0
+	for number := range uint64(300) {
+		if clear(last); w.expressProblem(t, newExpressCase(1, number)) != "" {
+			found++
+		}
+	}
+	if found < 30 {
+		t.Errorf("%d of 300 cases find it", found)
+	}
+}
+
 // mutationSeed is printed; TASARD_SEED repeats a run.
 func mutationSeed(t *testing.T) uint64 {
 	t.Helper()

@@ -31,6 +31,7 @@ type quotaModel struct {
 // quotaBug is a planted bug; nil functions do nothing.
 type quotaBug struct {
 	only      string // the faults that a control looks for; "" = all
+	before    func(*Account)
 	admit     func(*Account, ClockReading, QuotaPolicy) (QuotaResult, bool)
 	offered   func(Event)
 	arrives   func(n *quotaNode, event Event, apply func(ClockReading))
@@ -185,6 +186,14 @@ func (m *quotaModel) lastMinute() (sum int, first time.Duration) {
 	return sum, first
 }
 
+// act returns the node's account, after the planted bug has acted.
+func (n *quotaNode) act() *Account {
+	if n.model.bug.before != nil {
+		n.model.bug.before(n.account)
+	}
+	return n.account
+}
+
 // policy is the policy of the model with the grants that the node knows.
 func (n *quotaNode) policy() QuotaPolicy {
 	policy := n.model.policy
@@ -194,9 +203,9 @@ func (n *quotaNode) policy() QuotaPolicy {
 
 func (n *quotaNode) admit(now ClockReading) (QuotaResult, bool) {
 	if n.model.bug.admit != nil {
-		return n.model.bug.admit(n.account, now, n.policy())
+		return n.model.bug.admit(n.act(), now, n.policy())
 	}
-	return n.account.Admit(testKey, now, n.policy())
+	return n.act().Admit(testKey, now, n.policy())
 }
 
 // ask makes one request; false when it has to wait for a lease.
@@ -282,7 +291,7 @@ func (n *quotaNode) lease() {
 		return
 	}
 	left := n.account.quota(n.model.policy).Day - n.account.days.get(n.account.today(n.now())).leased
-	lease := n.account.NextLease(testKey, n.now(), n.policy(), n.waiting)
+	lease := n.act().NextLease(testKey, n.now(), n.policy(), n.waiting)
 	switch {
 	case lease != nil:
 		n.widest = max(n.widest, lease.Count+lease.Refunded)
@@ -589,7 +598,7 @@ func (n *quotaNode) stop() {
 	}
 	m.sameAsLog(n)
 	today := max(engine.DateOf(n.now().Wall), n.latest)
-	if event := n.account.Return(n.now()); event != nil {
+	if event := n.act().Return(n.now()); event != nil {
 		n.offer(event)
 		n.commit()
 		n.deliver(1)
@@ -624,7 +633,7 @@ func (n *quotaNode) grantDay() {
 
 // returnIdle returns an idle lease of a cluster node.
 func (n *quotaNode) returnIdle() {
-	if event := n.account.NextReturn(n.now()); event != nil {
+	if event := n.act().NextReturn(n.now()); event != nil {
 		n.model.counts["returned"]++
 		n.offer(event)
 	}

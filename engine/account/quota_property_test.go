@@ -131,7 +131,18 @@ func TestL1_L2_NeverOverGrantedInACluster(t *testing.T) {
 
 // admitBugs are planted in the admission of a single node.
 func admitBugs() map[string]quotaBug {
+	var slot time.Duration
 	return map[string]quotaBug{
+		"window does not slide": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
+			if next := now.Monotonic / time.Minute; next != slot {
+				slot, a.minute = next, minuteWindow{}
+			}
+			return a.Admit(testKey, now, policy)
+		}},
+		"minute on the wall clock": {only: minuteFault, admit: func(a *Account, now ClockReading, policy QuotaPolicy) (QuotaResult, bool) {
+			now.Monotonic = now.Wall.Sub(noon)
+			return a.Admit(testKey, now, policy)
+		}},
 		"grant forgotten, day":      {only: dayFault, ungranted: true},
 		"grant forgotten, minute":   {only: minuteFault, ungranted: true},
 		"lease not durable, day":    {only: dayFault, forgetful: true},
@@ -146,6 +157,11 @@ func bothBugs() map[string]quotaBug {
 	return map[string]quotaBug{
 		"a restart forgets the minute": {only: minuteFault, resumed: func(a *Account) { a.minute = minuteWindow{} }},
 		"refunds that the log misses":  {only: minuteFault, refunds: true},
+		"returns too much": {only: dayFault, offered: func(event Event) {
+			if back, is := event.(*Returned); is {
+				back.Unspent++
+			}
+		}},
 	}
 }
 
@@ -159,6 +175,15 @@ func clusterBugs() map[string]quotaBug {
 		}
 	}
 	return map[string]quotaBug{
+		"others don't count": {only: minuteFault, before: func(a *Account) {
+			own := a.nodeLeases.of(a.node)
+			if a.nodeLeases = nil; own.RecentAdmitted+own.Count > 0 {
+				a.nodeLeases = []LeaseState{own}
+			}
+		}},
+		"leases last for ever": {only: minuteFault, before: func(a *Account) {
+			a.tokens().until, a.tokens().untilWall = 1<<60, at("2100-01-01T00:00:00Z")
+		}},
 		"another node's clock is taken for one's own": {only: minuteFault, arrives: func(n *quotaNode, event Event, apply func(ClockReading)) {
 			now := n.now()
 			now.Monotonic = numberOf(event).at
@@ -191,6 +216,11 @@ func clusterBugs() map[string]quotaBug {
 		}},
 		"what was admitted before a lease is not said": {only: minuteFault, offered: understated(func(l *Leased) { l.RecentAdmitted = 0 })},
 		"what was unspent before a lease is not said":  {only: minuteFault, offered: understated(func(l *Leased) { l.Unspent = 0 })},
+		"a restart takes words for old": {only: minuteFault, resumed: func(a *Account) {
+			for i := range a.nodeLeases {
+				a.nodeLeases[i].Monotonic -= time.Hour
+			}
+		}},
 	}
 }
 
