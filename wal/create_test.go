@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+
+	"golang.org/x/sys/unix"
 )
 
 func writeText(text string) func(io.Writer) error {
@@ -267,6 +269,29 @@ func TestCreateFile_WholeOrNothing(t *testing.T) {
 	entries, listErr := os.ReadDir(dir)
 	if !errors.Is(err, fs.ErrExist) || string(theirs) != "theirs" || len(entries) != 2 || readErr != nil || listErr != nil {
 		t.Errorf("%v; theirs is %q; %d files", err, theirs, len(entries))
+	}
+}
+
+// TestCreateFile_Durable makes the sync of a file fail, then that of its directory: both are errors of CreateFile.
+func TestCreateFile_Durable(t *testing.T) {
+	dir := t.TempDir()
+	path, accepts := filepath.Join(dir, "b"), func(io.Reader) error { return nil }
+	err := CreateFile(path, func(w io.Writer) error { // the file becomes a device, which cannot be synced
+		null, err := os.Open(os.DevNull)
+		must(t, err)
+		return errors.Join(unix.Dup2(int(null.Fd()), int(w.(*os.File).Fd())), null.Close())
+	}, accepts)
+	if entries, _ := os.ReadDir(dir); err == nil || len(entries) > 0 {
+		t.Errorf("the file is not synced: %v, left: %v", err, entries)
+	}
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	defer func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }()
+	err = CreateFile(path, func(io.Writer) error { // from now on no directory can be opened
+		return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: limit.Max})
+	}, accepts)
+	if !errors.Is(err, unix.EMFILE) {
+		t.Errorf("the directory is not synced: %v", err)
 	}
 }
 

@@ -86,6 +86,23 @@ func TestReadFromTheMiddle(t *testing.T) {
 	}
 }
 
+// TestRead_EndsAtItsBegin: a batch that is appended meanwhile is not visited.
+func TestRead_EndsAtItsBegin(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 512, Clock: testClock, ReserveBytes: -1})
+	defer mustClose(t, l)
+	mustAppend(t, l, 40)
+	last, visited := l.Last(), uint64(0)
+	err := l.Read(1, func(seq uint64, _ []byte) error {
+		if visited = seq; seq == 1 { // the last segment has not been read yet
+			mustAppend(t, l, 1)
+		}
+		return nil
+	})
+	if err != nil || visited != last || len(l.segments) < 2 {
+		t.Errorf("%d of %d records visited, %v", visited, last, err)
+	}
+}
+
 func flip(t testing.TB, path string, at, bit int) {
 	t.Helper()
 	data, err := os.ReadFile(path)
