@@ -468,6 +468,13 @@ func TestClientsAreBounded(t *testing.T) {
 	if c := table[netip.MustParsePrefix("0.0.0.1/32")]; c != nil {
 		t.Error("the oldest client is still there")
 	}
+	addr := netip.MustParseAddr("192.0.2.1")
+	network := table.get(networkPrefix(addr, 24))
+	for day := range engine.Date(3) {
+		if table.addMail(addr, EmailID{digest: Digest{byte(day)}}, day); len(network.mails) != 1 {
+			t.Errorf("mails of %d days", len(network.mails))
+		}
+	}
 }
 
 // A code or session ends at the end of its time on either clock, whatever the other one shows.
