@@ -217,6 +217,17 @@ func TestRefreshLargerThanARecordIsRefused(t *testing.T) {
 	}
 }
 
+// TestRefusals_NameTheirPlace: in the call, not in the command of their currency.
+func TestRefusals_NameTheirPlace(t *testing.T) {
+	s := start(t, Config{Journal: &memoryJournal{}})
+	mixed := saying("b", noon, "EUR", "63", "66", "popular", "bhd")
+	mixed.Observations = append(mixed.Observations, saying("b", noon, "USD", "0", "60", "popular").Observations...)
+	receipt := observe(t, s, saying("a", noon, "EUR", "63", "66", "popular"), mixed)
+	if len(receipt.Refused) != 1 || receipt.Refused[0].Refresh != 1 || receipt.Refused[0].Index != 2 {
+		t.Errorf("%+v, want refresh 1, observation 2", receipt.Refused)
+	}
+}
+
 func TestOrders(t *testing.T) {
 	journal := &memoryJournal{}
 	s := start(t, Config{Journal: journal})

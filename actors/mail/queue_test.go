@@ -266,6 +266,10 @@ func TestS15_FullDoesNotFlap(t *testing.T) {
 		m.pipes.down.Store(false)
 		settleAfter(backoffMax)
 		wantMail(t, m, engine.ConditionOK)
+		m.pipes.down.Store(true)
+		m.mustSend(t, addresses(3)...)
+		settleAfter(time.Second)
+		wantMail(t, m, "failing") // the queue has no room again, but has rejected no email since
 	})
 }
 
