@@ -503,6 +503,7 @@ func TestExport_Lines(t *testing.T) {
 		}},
 		History: []engine.HistoryEntry{
 			row(-72, "57", engine.PrecisionDatetime, today-3),  // another value
+			row(-60, "58.5", engine.PrecisionDay, today-9),     // the offer's value with another date
 			row(-48, "58.5", engine.PrecisionUnknown, today-2), // the offer's value, before it was new
 			row(0, "58.5", engine.PrecisionUnknown, today),
 			row(24, "58.50", engine.PrecisionUnknown, today+1),
@@ -524,7 +525,7 @@ func TestExport_Lines(t *testing.T) {
 		}
 		got = append(got, text)
 	}
-	if want := []string{"-76 56", "-73 57", "-72 57 published", "0 58.50", "24 58.50", "-48 58.5"}; !slices.Equal(got, want) {
+	if want := []string{"-76 56", "-73 57", "-72 57 published", "-60 58.5", "0 58.50", "24 58.50", "-48 58.5"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
