@@ -1,9 +1,11 @@
 package cmd
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/httpapi/admin"
+	"github.com/tasard/tasard/node"
 )
 
 // pairFiles is a certificate for 127.0.0.1 with its key and its authority, in files.
@@ -204,4 +207,28 @@ func TestNotify(t *testing.T) {
 	m.await(t, "READY=1")
 	p.stop(syscall.SIGTERM)
 	m.await(t, "STOPPING=1")
+}
+
+// TestNotify_ActorsThatDoNotAnswer: the service manager gets no keep-alive, so that it restarts the node.
+func TestNotify_ActorsThatDoNotAnswer(t *testing.T) {
+	m := newServiceManager(t)
+	t.Setenv(notifyVariable, m.path)
+	n, err := node.Open(t.Context(), node.Config{Dir: t.TempDir()})
+	noError(t, err)
+	defer func() { noError(t, n.Close(context.Background())) }()
+	<-n.Ready()
+	var now time.Time
+	took := responseMax // of an answer
+	alive := &notifier{node: n, log: slog.New(slog.DiscardHandler), watchdog: true, clock: func() time.Time {
+		now = now.Add(took)
+		return now
+	}}
+	alive.keepAlive()
+	took--
+	alive.send("STATUS=in time")
+	alive.keepAlive()
+	if early := m.await(t, "STATUS=in time"); len(early) > 0 {
+		t.Errorf("said without an answer: %q", early)
+	}
+	m.await(t, "WATCHDOG=1")
 }
