@@ -45,6 +45,10 @@ func restartLeader(t *testing.T, f *testCluster) {
 	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "a leader that decides only with the newest record of earlier terms", func() bool {
+		_, after := f.nodes[f.leader()].cluster.Journal().Leadership()
+		return after == before
+	})
 	f.nodes[other].mustAppend(t, "handed over")
 	f.stop(leader)
 	f.nodes[other].mustAppend(t, "without it")
