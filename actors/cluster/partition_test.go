@@ -162,6 +162,41 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	eventually(t, "a majority everywhere", func() bool { return isolated.cluster.Health().Majority })
 }
 
+// TestTransfer: a leader asks another node to lead only when its own proposal has an outcome.
+func TestTransfer(t *testing.T) {
+	r, asked := &replica{c: &Cluster{config: valid(), ctx: t.Context()}, calls: make(chan call)}, 0
+	j := &Journal{cluster: r.c, pending: &proposal{done: make(chan struct{})}}
+	r.c.journal.Store(j)
+	var owner sync.WaitGroup
+	owner.Go(func() {
+		for call := range r.calls {
+			asked++
+			call.done <- false
+		}
+	})
+	r.transfer()
+	j.end(nil)
+	r.transfer()
+	close(r.calls)
+	owner.Wait()
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
+	}
+}
+
+// TestCaughtUpSince: a node that has copied a state does not count as caught up by an answer from before.
+func TestCaughtUpSince(t *testing.T) {
+	r, copied := new(replica), realClock()
+	r.readIndex.Store(1)
+	r.applied.Store(1)
+	for later, want := range map[time.Duration]bool{0: false, 1: true} {
+		r.readIndexAskedAt = copied.Add(later)
+		if got := r.caughtUpSince(copied); got != want {
+			t.Errorf("asked %s after the copy: %t", later, got)
+		}
+	}
+}
+
 // TestLead: one of three nodes leads; when it hands over, and when it is cut off, another one does.
 func TestLead(t *testing.T) {
 	t.Parallel()

@@ -178,6 +178,26 @@ func TestStore_PowerCut(t *testing.T) {
 	}
 }
 
+// TestStore_CheckpointWaits: raft keeps the entries whose records the local log lacks.
+func TestStore_CheckpointWaits(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	if err := errors.Join(s.bootstrap(1, replicated{Stream: "1f"}), s.save(ready(1, 2, 5, 1, 6))); err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{c: new(Cluster), store: s}
+	r.applied.Store(6)
+	r.state.Store(&replicated{Stream: "1f", Sequence: 5})
+	r.conf.Store(&pb.ConfState{Voters: []uint64{1}})
+	for _, tt := range []struct{ last, want uint64 }{{4, 1}, {5, 6}} {
+		r.c.last.Store(tt.last)
+		err := r.compact()
+		snapshot, snapshotErr := s.Snapshot()
+		if got := snapshot.GetMetadata().GetIndex(); got != tt.want || err != nil || snapshotErr != nil {
+			t.Errorf("%d records of 5: the checkpoint is of entry %d, want %d; %v, %v", tt.last, got, tt.want, err, snapshotErr)
+		}
+	}
+}
+
 // TestStore_Damage changes a bit of raft's log. The node does not start, says which file it is, and changes nothing.
 func TestStore_Damage(t *testing.T) {
 	c := valid()
