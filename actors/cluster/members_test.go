@@ -124,6 +124,38 @@ func TestMembers_LearnerFirst(t *testing.T) {
 	}
 }
 
+// TestMembers_Gone: a node that is no longer in the list stays while it is reachable, and a removed one stays out.
+// There is a majority only when a majority of the list votes.
+func TestMembers_Gone(t *testing.T) {
+	r := &replica{c: &Cluster{config: Config{Members: []Member{{Node: 1}, {Node: 2}, {Node: 3}}}}}
+	r.state.Store(&replicated{Nodes: map[uint64]nodeName{1: {"node-1"}, 2: {"node-2"}, 3: {"node-3"}, 4: {"node-4"}}, Removed: []uint64{5}})
+	r.conf.Store(&pb.ConfState{Voters: []uint64{1, 2, 3, 4}})
+	seen := func(id uint64, name, stream string) heartbeat {
+		return heartbeat{ClusterNode: engine.ClusterNode{Name: name}, Raft: id, Stream: stream, Members: r.c.config.memberAddresses()}
+	}
+	left := seen(4, "node-4", "")
+	for _, tt := range []struct {
+		name      string
+		reachable []heartbeat
+		want      *pb.ConfChange
+	}{
+		{"reachable", []heartbeat{left}, nil},
+		{"gone", nil, change(pb.ConfChangeRemoveNode, 4, "node-4")},
+		{"removed", []heartbeat{left, seen(5, "node-3", "")}, nil},
+		{"of another stream", []heartbeat{left, seen(6, "node-3", "2e")}, nil},
+	} {
+		if got := r.nextChange(tt.reachable); !proto.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	for voters, want := range []bool{false, false, true, true} {
+		r.conf.Store(&pb.ConfState{Voters: []uint64{1, 2, 3}[:voters]})
+		if r.votersComplete() != want {
+			t.Errorf("%d voters of 3: %t", voters, !want)
+		}
+	}
+}
+
 // relist restarts a node with another list of members.
 func (f *testCluster) relist(i int, members []Member) {
 	f.t.Helper()
