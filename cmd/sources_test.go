@@ -69,13 +69,13 @@ func collected(t *testing.T, p *program, data string) map[string]admin.Source {
 // after a kill not to ask again for the slot that it has, nor to forget what the sources usually give.
 func TestServe_Collects(t *testing.T) {
 	t.Parallel()
-	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros"}
+	site := []string{withSite + "=" + "7,banesco-site=challenge,vimenca-site=zeros,lafise-site=lost-decimal"}
 	data := t.TempDir()
 	p := startWith(t, realNow, site, collectArgs(data)...).listening()
 	by := collected(t, p, data)
 	for id, want := range map[string]collectors.State{
 		"bhd-site": collectors.OK, "bcrd-usd": collectors.OK, "infodolar": collectors.OK, "banesco-site": collectors.Failing,
-		"vimenca-site": collectors.Failing, "jmmb-site": collectors.Disabled,
+		"vimenca-site": collectors.Failing, "jmmb-site": collectors.Disabled, "lafise-site": collectors.Quarantined,
 	} {
 		if got := by[id]; got.State != string(want) {
 			t.Errorf("%s is %s, want %s: %+v", id, got.State, want, got.Health.Failure)
@@ -89,6 +89,15 @@ func TestServe_Collects(t *testing.T) {
 	}
 	if rate := rateOf(t, p, "USD", "banesco"); rate == nil || rate.SourceID != "infodolar" {
 		t.Errorf("a source that is blocked is not replaced: %+v", rate)
+	}
+	failing := map[string]string{}
+	for _, one := range asJSON[admin.Readiness](t, askSocket(t, data, admin.ReadyzPath)).FailingSources {
+		failing[one.ID] = one.State
+	}
+	for id, want := range map[string]string{"banesco-site": "failing", "lafise-site": "quarantined", "bhd-site": ""} {
+		if failing[id] != want {
+			t.Errorf("%s is %q at the management socket, want %q", id, failing[id], want)
+		}
 	}
 	checkMetrics(t, data)
 	learnt := by["bhd-site"].Health.Quotes
