@@ -44,6 +44,7 @@ const (
 type Registry struct {
 	state     RegistryState            // without Addresses and SharedCodes
 	addresses map[Digest]*AddressState // a row never changes: snapshots have it too (editAddress)
+	open      map[Digest]int           // number of state.Sessions by the digest of the address
 	newest    time.Duration            // monotonic time of the newest event
 
 	// Not in the log:
@@ -161,7 +162,9 @@ func (*LoginUnlocked) registryEvent() {}
 
 // NewRegistry returns an empty registry. key must be random; in a cluster all nodes must have the same key.
 func NewRegistry(key [32]byte) *Registry {
-	return &Registry{key: key, addresses: map[Digest]*AddressState{}, clients: loginClients{}, codes: map[Digest]loginCodes{}}
+	return &Registry{
+		key: key, addresses: map[Digest]*AddressState{}, open: map[Digest]int{}, clients: loginClients{}, codes: map[Digest]loginCodes{},
+	}
 }
 
 // setCodes replaces the codes of an address.
@@ -374,7 +377,7 @@ func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
 	case *SessionOpened:
 		r.sessionOpened(e, ClockReading{Wall: e.At, Monotonic: r.newest})
 	case *SessionClosed:
-		r.removeSessions(func(s SessionState) bool { return s.Token == e.Token })
+		r.closeSession(e.Token)
 	case *LoginUnlocked:
 		r.unlock(e)
 	default:
@@ -440,21 +443,48 @@ func (r *Registry) sessionOpened(e *SessionOpened, now ClockReading) {
 	}
 	r.state.LastID = max(r.state.LastID, e.Account)
 	r.dropCode(e.Email, e.Browser)
-	r.removeSessions(func(s SessionState) bool {
-		return s.Token == e.Token || expired(s.Until, s.Expires, now) // a log may have the same token twice
-	})
-	for i, open := len(r.state.Sessions)-1, 1; i >= 0; i-- {
-		if r.state.Sessions[i].Email == e.Email {
-			if open++; open > sessionsPerEmailMax {
-				r.state.Sessions = slices.Delete(r.state.Sessions, i, i+1)
-			}
+	ended := 0
+	for ; ended < len(r.state.Sessions); ended++ { // all have the same lifetime, so they end in the order of login
+		if s := &r.state.Sessions[ended]; !expired(s.Until, s.Expires, now) {
+			break
 		}
 	}
-	r.state.Sessions = append(r.state.Sessions, SessionState{e.Token, e.Account, e.Email, e.Expires, now.Monotonic + SessionLifetime})
+	r.removeSessions(0, ended)
+	if r.open[e.Email.digest] > 0 { // else the log of many first logins would take quadratic time
+		r.closeSession(e.Token) // a log may have the same token twice
+		if r.open[e.Email.digest] == sessionsPerEmailMax {
+			oldest := slices.IndexFunc(r.state.Sessions, func(s SessionState) bool { return s.Email == e.Email })
+			r.removeSessions(oldest, oldest+1)
+		}
+	}
+	r.addSession(SessionState{e.Token, e.Account, e.Email, e.Expires, now.Monotonic + SessionLifetime})
 }
 
-func (r *Registry) removeSessions(ended func(SessionState) bool) {
-	r.state.Sessions = slices.DeleteFunc(r.state.Sessions, ended)
+func (r *Registry) addSession(s SessionState) {
+	r.state.Sessions = append(r.state.Sessions, s)
+	r.open[s.Email.digest]++
+}
+
+func (r *Registry) closeSession(token Digest) {
+	if i := slices.IndexFunc(r.state.Sessions, func(s SessionState) bool { return s.Token == token }); i >= 0 {
+		r.removeSessions(i, i+1)
+	}
+}
+
+// removeSessions removes the sessions from index from up to index to.
+func (r *Registry) removeSessions(from, to int) {
+	for i := from; i < to; i++ {
+		address := r.state.Sessions[i].Email.digest
+		if r.open[address]--; r.open[address] == 0 {
+			delete(r.open, address)
+		}
+	}
+	if from == 0 { // without moving a long list
+		clear(r.state.Sessions[:to])
+		r.state.Sessions = r.state.Sessions[to:]
+		return
+	}
+	r.state.Sessions = slices.Delete(r.state.Sessions, from, to)
 }
 
 // sweepAddresses removes old addresses without an account, once a day. It depends only on events, so that a replay
@@ -527,7 +557,10 @@ func RestoreRegistry(state RegistryState, key [32]byte) *Registry {
 		r.codes[c.Email.digest] = append(r.codes[c.Email.digest], c)
 	}
 	r.state = state
-	r.state.Addresses, r.state.SharedCodes, r.state.Sessions = nil, nil, append([]SessionState(nil), state.Sessions...)
+	r.state.Addresses, r.state.SharedCodes, r.state.Sessions = nil, nil, nil
+	for _, s := range state.Sessions {
+		r.addSession(s)
+	}
 	return r
 }
 
