@@ -1,6 +1,7 @@
 package account
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -509,10 +510,14 @@ func (n *quotaNode) crash() {
 		m.elect()
 	}
 	mayCost, widest, refunded := n.mayCost, n.widest, map[engine.Date]int{}
-	refunded[n.account.days.day] = n.account.days.refunded
+	newest := n.account.days.day
+	refunded[newest] = n.account.days.refunded
 	m.pass()
 	n.restart(nil, 0)
 	m.forfeit(n, func(day engine.Date) int {
+		if day < newest { // the account has forgotten its refunds of that day, and a later day may have no event yet
+			return math.MaxInt
+		}
 		if m.policy.LeaseSize == 1 {
 			return refunded[day] + max(1, widest) // an exact lease is as large as what waits for it
 		}
