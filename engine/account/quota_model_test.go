@@ -1,7 +1,6 @@
 package account
 
 import (
-	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -87,6 +86,7 @@ type quotaNode struct {
 
 	askedAt time.Duration          // of its newest lease
 	mayCost map[engine.Date][2]int // what a crash may cost by the newest lease of a day and the one before it
+	refunds map[engine.Date]int    // of this process; the account itself forgets those of an earlier day
 }
 
 var testKey = SecretOf("the key of the world").Digest()
@@ -146,6 +146,7 @@ func (n *quotaNode) begin(account *Account, origin time.Duration) {
 	n.start(origin + time.Duration((m.runs+1)*when(!m.single))*time.Microsecond)                        // no two processes of a node ask at one time
 	m.asks = slices.DeleteFunc(m.asks, func(ask quotaAsk) bool { return ask.from == n || ask.to == n }) // its connections end
 	n.flight, n.landed, n.waiting, n.widest, n.latest, n.account, n.mayCost = nil, 0, 0, 0, 0, account, map[engine.Date][2]int{}
+	n.refunds = map[engine.Date]int{}
 	for i := range m.log[:n.place] {
 		n.recordDay(&m.log[i])
 	}
@@ -195,6 +196,9 @@ func (n *quotaNode) act() *Account {
 	return n.account
 }
 
+// noteRefunds notes what the account can still spend of refunds. Call it before what may begin a day.
+func (n *quotaNode) noteRefunds() { n.refunds[n.account.days.day] = n.account.days.refunded }
+
 // policy is the policy of the model with the grants that the node knows.
 func (n *quotaNode) policy() QuotaPolicy {
 	policy := n.model.policy
@@ -212,6 +216,7 @@ func (n *quotaNode) admit(now ClockReading) (QuotaResult, bool) {
 // ask makes one request; false when it has to wait for a lease.
 func (n *quotaNode) ask() bool {
 	m, now := n.model, n.now()
+	n.noteRefunds()
 	m.forfeitGrant(n, now)
 	result, needsLease := n.admit(now)
 	if needsLease {
@@ -486,6 +491,7 @@ func (n *quotaNode) deliver(count int) {
 		record := &m.log[n.place]
 		n.place++
 		n.recordDay(record)
+		n.noteRefunds()
 		if m.single {
 			n.account.Apply(record.event, n.now())
 			n.flight, n.landed = n.flight[1:], n.landed-1
@@ -509,15 +515,11 @@ func (n *quotaNode) crash() {
 	if !m.single && n == m.leader {
 		m.elect()
 	}
-	mayCost, widest, refunded := n.mayCost, n.widest, map[engine.Date]int{}
-	newest := n.account.days.day
-	refunded[newest] = n.account.days.refunded
+	n.noteRefunds()
+	mayCost, widest, refunded := n.mayCost, n.widest, n.refunds
 	m.pass()
 	n.restart(nil, 0)
 	m.forfeit(n, func(day engine.Date) int {
-		if day < newest { // the account has forgotten its refunds of that day, and a later day may have no event yet
-			return math.MaxInt
-		}
 		if m.policy.LeaseSize == 1 {
 			return refunded[day] + max(1, widest) // an exact lease is as large as what waits for it
 		}
@@ -652,6 +654,9 @@ func (n *quotaNode) refund() {
 		if g := &m.granted[i]; g.run == n.run && !g.refunded {
 			g.refunded = true
 			m.charged[g.day]--
+			if g.day < n.account.days.day {
+				n.refunds[g.day]++
+			}
 			asked := n.account.askedAt
 			if m.bug.refunds {
 				n.account.askedAt = -1
