@@ -292,20 +292,14 @@ func (j *sharedJournal) Close() error {
 	return nil
 }
 
-// lateCopy is the newest snapshot of a node, as the disk of another one: what a machine that joins late is given. It
-// waits for the first.
-func lateCopy(t panicStops, n *sharedNode) *memoryJournal {
+// lateCopy is the state of a node, as the disk of another one: what a machine that joins late is given.
+func lateCopy(t panicStops, s *System) *memoryJournal {
 	t.Helper()
-	sequence, r, ok, err := n.copy.Snapshot()
-	for ; err == nil && !ok; sequence, r, ok, err = n.copy.Snapshot() {
-		runtime.Gosched()
-	}
-	if err != nil {
-		t.Fatalf("a snapshot: %v", err)
-	}
-	data, err := io.ReadAll(r)
+	state, err := s.snapshot()
 	must(t, err)
-	return &memoryJournal{dropped: sequence, sequence: sequence, snapshot: data}
+	var data bytes.Buffer
+	must(t, state.Write(&data))
+	return &memoryJournal{dropped: state.Sequence, sequence: state.Sequence, snapshot: data.Bytes()}
 }
 
 type testCluster struct {
