@@ -89,12 +89,14 @@ func TestCluster_ForgottenSettings(t *testing.T) {
 	start(t, realNow, serveArgs(data)...).listening()
 }
 
-// clusterAddresses returns three loopback addresses. Their ports are below those that systems choose for outgoing
-// connections, so a node that starts again finds its own free. A UDP socket reserves each of them among processes.
+// clusterAddresses returns six loopback addresses: of three nodes for each other, and for clients. Their ports are
+// below those that systems choose, so a node that listens late, or starts again, finds its own free. A UDP socket
+// reserves each of them among processes.
 func clusterAddresses(t *testing.T) (at []string) {
 	t.Helper()
-	for port := os.Getpid() * 97 % 9_000; len(at) < 3; port++ {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+port%10_000)
+	const first, count = 10_000, 6_000
+	for port := os.Getpid() * 97; len(at) < 6; port++ {
+		address := fmt.Sprintf("127.0.0.1:%d", first+port%count)
 		reservation, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
@@ -112,7 +114,7 @@ func clusterAddresses(t *testing.T) (at []string) {
 func clusterArgs(node int, at []string, secret string) []string {
 	return []string{
 		"--cluster", "test", "--cluster-node", fmt.Sprint(node), "--cluster-members", fmt.Sprintf("1=%s,2=%s,3=%s", at[0], at[1], at[2]),
-		"--cluster-secret-file", secret,
+		"--cluster-secret-file", secret, "--listen", at[2+node],
 	}
 }
 
@@ -120,7 +122,7 @@ func clusterArgs(node int, at []string, secret string) []string {
 func clusterNodes(t *testing.T, box *mailServer) (nodes []caller, directories []string) {
 	t.Helper()
 	at, secret := clusterAddresses(t), secretFile(t)
-	for i := range at {
+	for i := range 3 {
 		data := t.TempDir()
 		p := start(t, realNow, limitedArgs(data, box, clusterArgs(i+1, at, secret)...)...)
 		nodes, directories = append(nodes, caller{t: t, node: p}), append(directories, data)
