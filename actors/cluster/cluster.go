@@ -30,8 +30,7 @@ type Cluster struct {
 	transport *transport
 	peers     *peerTable
 	store     *store
-	sending   sync.Mutex    // held by sendBackup
-	callsNow  chan struct{} // limits answerCall
+	sending   sync.Mutex // held by sendBackup
 
 	serve  atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
 	backup atomic.Pointer[func(io.Writer) error]       // writes a backup of this node's state; nil until Journal.Serve
@@ -51,7 +50,7 @@ type Cluster struct {
 
 	ctx    context.Context // canceled by Close
 	cancel context.CancelFunc
-	tasks  taskGroup
+	tasks  sync.WaitGroup
 }
 
 // Open opens the local log and listens for other nodes. It does not wait for other nodes. The caller must then call
@@ -66,8 +65,7 @@ func Open(config Config) (*Cluster, error) {
 	}
 	config.Logger.Info("joining the cluster "+config.Cluster, "node", config.Node, "address", config.Listen)
 	host, _ := os.Hostname() // without a name the process ID has to do
-	c := &Cluster{config: config, logger: config.Logger, callsNow: make(chan struct{}, callsMax),
-		replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
+	c := &Cluster{config: config, logger: config.Logger, replicaDone: make(chan struct{}), machine: fmt.Sprintf("%s, pid %d", host, os.Getpid())}
 	c.self.Store(new(identity))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
@@ -163,7 +161,7 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	c.transport.start()
-	c.tasks.start(c.watch)
+	c.start(c.watch)
 	return nil
 }
 
@@ -189,7 +187,7 @@ func (c *Cluster) Close() (err error) {
 	if c.transport != nil {
 		c.transport.close()
 	}
-	c.tasks.wait()
+	c.tasks.Wait()
 	if c.store != nil {
 		err = c.store.close()
 	}
@@ -202,29 +200,8 @@ func (c *Cluster) Close() (err error) {
 	return err
 }
 
-// taskGroup runs goroutines and waits for their end.
-type taskGroup struct {
-	mu     sync.Mutex
-	closed bool
-	group  sync.WaitGroup
-}
-
-// start runs f in a goroutine. After the first call of wait it starts nothing and returns false.
-func (g *taskGroup) start(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.group.Go(f)
-	}
-	return !g.closed
-}
-
-func (g *taskGroup) wait() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.group.Wait()
-}
+// start runs f in a goroutine that Close waits for. Call it before Close, or in another such goroutine.
+func (c *Cluster) start(f func()) { c.tasks.Go(f) }
 
 const (
 	repeatInterval = time.Minute

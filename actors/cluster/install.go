@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -110,10 +111,10 @@ const backupTimeout = 10 * time.Second
 
 // sendBackup answers a kindBackupRequest with a backup of this node's state, to one node at a time. Nothing may follow
 // on the connection.
-func (c *Cluster) sendBackup(conn *timedConn) {
+func (c *Cluster) sendBackup(conn *tls.Conn) {
 	err := errors.New("this node has no state yet, or is sending it to another node")
 	if backup := c.backup.Load(); backup != nil && c.sending.TryLock() {
-		conn.limit = backupTimeout
+		setLimit(conn, backupTimeout)
 		err = (*backup)(conn)
 		c.sending.Unlock()
 	}
@@ -148,6 +149,6 @@ func (c *Cluster) fetchBackupFrom(ctx context.Context, name, address string, seq
 	if _, err := conn.Write(encodeMessage(kindBackupRequest, nil)); err != nil {
 		return err
 	}
-	conn.limit = backupTimeout
+	setLimit(conn, backupTimeout)
 	return receiveBackup(c.config.Dir, conn, sequence)
 }

@@ -26,7 +26,7 @@ const (
 // member or the member with a log creates it (bootstrap). If the other nodes no longer have the entries that this node
 // lacks, join copies another node's state.
 func (c *Cluster) join(ctx context.Context) error {
-	c.tasks.start(func() {
+	c.start(func() {
 		defer close(c.replicaDone)
 		c.replica.run()
 	})

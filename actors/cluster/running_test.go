@@ -79,9 +79,10 @@ func callLeader(t *testing.T, f *testCluster) {
 		t.Errorf("a leader that did nothing: %v", err)
 	}
 	defer leader.Journal().Serve(f.nodes[at].answer, f.nodes[at].backup)
-	hold := make(chan struct{})
+	hold, received := make(chan struct{}), make(chan struct{})
 	leader.Journal().Serve(func(request []byte) []byte {
 		if string(request) == "wait" {
+			received <- struct{}{}
 			<-hold
 		}
 		return append([]byte("answer to "), request...)
@@ -94,15 +95,15 @@ func callLeader(t *testing.T, f *testCluster) {
 	link, waiting := other.transport.link(leader.config.name()), make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for calls, end := range []func(){cancel, func() { link.send(kindCall, []byte("short")) }} {
+	for call, end := range []func(){cancel, func() { link.send(kindCall, []byte("short")) }} {
 		go func() {
 			_, err := other.Journal().Ask(ctx, []byte("wait"))
 			waiting <- err
 		}()
-		eventually(t, "a call", func() bool { return len(leader.callsNow) == calls+1 })
+		<-received
 		end()
 		if err := <-waiting; !errors.Is(err, actors.ErrOutcomeUnknown) {
-			t.Errorf("call %d, whose time or connection ended: %v", calls, err)
+			t.Errorf("call %d, whose time or connection ended: %v", call, err)
 		}
 		ctx = t.Context()
 	}

@@ -41,10 +41,9 @@ const (
 	dialTimeout     = time.Second // until the other machine answers
 	dialInterval    = 50 * time.Millisecond
 	dialIntervalMax = 400 * time.Millisecond // after several attempts: a handshake costs a node as much as many messages
-	greetTimeout    = 3 * time.Second        // for the handshake and the hello of a connection, at the node that dials
-	helloTimeout    = 6 * time.Second        // the same at the other node
-	// silenceMax is the time without a message, or for a write, after which a node closes a connection and dials again.
-	// Without it a connection would resume late after an interruption, because TCP doubles the time between its attempts.
+	// silenceMax limits each read and each write, from the handshake on; after it a node closes the connection and dials
+	// again. Without it a connection would resume late after an interruption, because TCP doubles the time between its
+	// attempts.
 	silenceMax = 3 * time.Second
 	pendingMax = 128 // connections that have not authenticated themselves
 )
@@ -56,13 +55,6 @@ type hello struct {
 	Process string `json:"process"`      // random ID of the process
 	Machine string `json:"machine"`      // host name and process ID; for the log
 	To      string `json:"to,omitempty"` // the node that the dialing node wants to reach
-}
-
-// claim is the process that has connected under the name of a node. While it has connections with this node, other
-// processes with that name are refused. So if two processes use one name, each node accepts the first that it reaches.
-type claim struct {
-	process, machine string // of the hello
-	connections      int    // number of open connections of the process
 }
 
 var (
@@ -80,10 +72,9 @@ type transport struct {
 	log      *limitedLog
 
 	mu      sync.Mutex
-	links   map[string]*link      // by the name of the node
-	claims  map[string]*claim     // by the name of the node
-	open    map[*timedConn]string // the node at the other end, or "" if it has not authenticated itself
-	pending []*timedConn          // connections that have not authenticated themselves, the oldest first
+	links   map[string]*link    // by the name of the node
+	open    map[*tls.Conn]hello // the process at the other end; zero if it has not authenticated itself
+	pending []*tls.Conn         // accepted connections that have not authenticated themselves, the oldest first
 	closed  bool
 }
 
@@ -102,39 +93,33 @@ type link struct {
 	waiting map[uint64]chan []byte // calls without an answer, by number; nil while there is no connection
 }
 
-// timedConn is a connection whose reads and writes each take at most limit.
+// timedConn is the connection below TLS. Its reads and writes each take at most limit.
 type timedConn struct {
-	*tls.Conn
-	limit time.Duration // 0 = no limit
+	net.Conn
+	limit time.Duration
 }
 
 // Read implements io.Reader.
 func (c *timedConn) Read(p []byte) (int, error) {
-	if c.limit > 0 {
-		_ = c.SetReadDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
-	}
-	return c.Conn.Read(p) // after an error of SetReadDeadline too
+	_ = c.SetReadDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
+	return c.Conn.Read(p)                          // after an error of SetReadDeadline too
 }
 
 // Write implements io.Writer.
 func (c *timedConn) Write(p []byte) (int, error) {
-	if c.limit > 0 {
-		_ = c.SetWriteDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
-	}
+	_ = c.SetWriteDeadline(time.Now().Add(c.limit)) //nolint:forbidigo // deadlines use real time
 	return c.Conn.Write(p)
 }
 
-// handshake authenticates the other end. It limits the time for everything up to the end of the hellos.
-func (c *timedConn) handshake(ctx context.Context, limit time.Duration) error {
-	return errors.Join(c.SetDeadline(time.Now().Add(limit)), c.HandshakeContext(ctx)) //nolint:forbidigo // deadlines use real time
-}
+// setLimit changes the limit of a connection. Call it only while nothing else reads or writes.
+func setLimit(conn *tls.Conn, limit time.Duration) { conn.NetConn().(*timedConn).limit = limit }
 
 func listen(c *Cluster) (*transport, error) {
 	tlsConfig, err := c.config.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	t := &transport{c: c, tls: tlsConfig, links: map[string]*link{}, claims: map[string]*claim{}, open: map[*timedConn]string{},
+	t := &transport{c: c, tls: tlsConfig, links: map[string]*link{}, open: map[*tls.Conn]hello{},
 		log: &limitedLog{logger: c.logger, clock: c.config.Clock}}
 	if t.listener, err = net.Listen("tcp", c.config.Listen); err != nil {
 		return nil, fmt.Errorf("listen for other nodes: %w", err)
@@ -143,7 +128,7 @@ func listen(c *Cluster) (*transport, error) {
 }
 
 func (t *transport) start() {
-	t.c.tasks.start(t.accept)
+	t.c.start(t.accept)
 	for _, m := range t.c.config.Members {
 		t.learn(m.Name(), m.Address)
 	}
@@ -162,7 +147,7 @@ func (t *transport) learn(name, address string) {
 		var ctx context.Context
 		ctx, l.cancel = context.WithCancel(t.c.ctx)
 		t.links[name] = l
-		t.c.tasks.start(func() { t.runLink(ctx, l) })
+		t.c.start(func() { t.runLink(ctx, l) })
 	}
 	l.learned.Store(&address)
 }
@@ -235,7 +220,7 @@ func (t *transport) runLink(ctx context.Context, l *link) {
 }
 
 // readAnswers reads the heartbeats and answers of a node until the connection ends.
-func (t *transport) readAnswers(l *link, conn *timedConn) {
+func (t *transport) readAnswers(l *link, conn *tls.Conn) {
 	for r := bufio.NewReaderSize(conn, 1<<16); ; {
 		kind, body, err := readMessage(r)
 		if err != nil {
@@ -252,7 +237,7 @@ func (t *transport) readAnswers(l *link, conn *timedConn) {
 
 // write sends the messages of a link until the connection ends, and closes it. The first is a heartbeat, which tells
 // the other node which entries it must have before it votes (heartbeat.Durable).
-func (t *transport) write(ctx context.Context, l *link, conn *timedConn) error {
+func (t *transport) write(ctx context.Context, l *link, conn *tls.Conn) error {
 	ended := make(chan struct{})
 	go func() { // ends with conn, which write closes
 		defer close(ended)
@@ -279,20 +264,17 @@ func (t *transport) write(ctx context.Context, l *link, conn *timedConn) error {
 }
 
 // dial connects to a node and checks its name.
-func (t *transport) dial(ctx context.Context, name, address string) (*timedConn, error) {
+func (t *transport) dial(ctx context.Context, name, address string) (*tls.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	conn := &timedConn{Conn: tls.Client(raw, t.tls)}
+	conn := tls.Client(&timedConn{raw, silenceMax}, t.tls)
 	if !t.begin(conn) {
 		return nil, net.ErrClosed
 	}
-	err = conn.handshake(ctx, greetTimeout)
-	if err == nil {
-		err = t.writeHello(conn, name)
-	}
+	err = t.writeHello(conn, name) // after the handshake
 	var h hello
 	if err == nil {
 		h, err = readHello(conn)
@@ -301,13 +283,12 @@ func (t *transport) dial(ctx context.Context, name, address string) (*timedConn,
 		err = fmt.Errorf("%s is %s of the cluster %s, not %s", address, h.Name, h.Cluster, name)
 	}
 	if err == nil {
-		err = t.claim(conn, &h)
+		err = t.claim(conn, h)
 	}
 	if err != nil {
 		t.end(conn)
 		return nil, err
 	}
-	conn.limit = silenceMax
 	return conn, nil
 }
 
@@ -348,35 +329,29 @@ func readMessage(r io.Reader) (kind byte, body []byte, err error) {
 }
 
 // begin registers a connection. It returns false and closes the connection if the transport is closed.
-func (t *transport) begin(conn *timedConn) bool {
+func (t *transport) begin(conn *tls.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		_ = conn.Close()
 		return false
 	}
-	t.open[conn] = ""
+	t.open[conn] = hello{}
 	return true
 }
 
-// claim records the process at the other end of a connection. It returns an error if another process has the node's
-// name.
-func (t *transport) claim(conn *timedConn, h *hello) error {
+// claim records the process at the other end of a connection. It returns an error if another process with this name has
+// a connection. So if two processes use one name, each node accepts the first that it reaches.
+func (t *transport) claim(conn *tls.Conn, h hello) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.authenticated(conn)
-	c := t.claims[h.Name]
-	switch {
-	case t.closed:
-		return net.ErrClosed
-	case c == nil:
-		c = &claim{process: h.Process, machine: h.Machine}
-		t.claims[h.Name] = c
-	case c.process != h.Process:
-		return fmt.Errorf("%w: %s is %s, refused is %s", errOtherProcess, h.Name, c.machine, h.Machine)
+	for _, other := range t.open {
+		if other.Name == h.Name && other.Process != h.Process {
+			return fmt.Errorf("%w: %s is %s, refused is %s", errOtherProcess, h.Name, other.Machine, h.Machine)
+		}
 	}
-	c.connections++
-	t.open[conn] = h.Name
+	t.open[conn] = h
+	t.authenticated(conn)
 	return nil
 }
 
@@ -395,23 +370,17 @@ func (t *transport) acceptance() (accepting, refusing int) {
 	return accepting, refusing
 }
 
-// end closes a connection. A claim ends with its last connection.
-func (t *transport) end(conn *timedConn) {
+func (t *transport) end(conn *tls.Conn) {
 	_ = conn.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.claims[t.open[conn]]; c != nil {
-		if c.connections--; c.connections == 0 {
-			delete(t.claims, t.open[conn])
-		}
-	}
 	delete(t.open, conn)
 	t.authenticated(conn)
 }
 
 // authenticated removes a connection from pending. The caller must hold mu.
-func (t *transport) authenticated(conn *timedConn) {
-	t.pending = slices.DeleteFunc(t.pending, func(c *timedConn) bool { return c == conn })
+func (t *transport) authenticated(conn *tls.Conn) {
+	t.pending = slices.DeleteFunc(t.pending, func(c *tls.Conn) bool { return c == conn })
 }
 
 func (t *transport) accept() {
@@ -425,16 +394,15 @@ func (t *transport) accept() {
 			_ = sleep(t.c.ctx, dialInterval)
 			continue
 		}
-		conn := &timedConn{Conn: tls.Server(raw, t.tls)}
-		if t.admit(conn) && !t.c.tasks.start(func() { t.serve(conn) }) {
-			t.end(conn)
+		if conn := tls.Server(&timedConn{raw, silenceMax}, t.tls); t.admit(conn) {
+			t.c.start(func() { t.serve(conn) })
 		}
 	}
 }
 
 // admit limits the number of connections that have not authenticated themselves. Beyond the limit it closes the oldest,
 // so that a node can connect even during a flood.
-func (t *transport) admit(conn *timedConn) bool {
+func (t *transport) admit(conn *tls.Conn) bool {
 	if !t.begin(conn) {
 		return false
 	}
@@ -450,7 +418,7 @@ func (t *transport) admit(conn *timedConn) bool {
 }
 
 // serve reads the messages of another node.
-func (t *transport) serve(conn *timedConn) {
+func (t *transport) serve(conn *tls.Conn) {
 	defer t.end(conn)
 	h, err := t.greet(conn)
 	if err != nil {
@@ -474,8 +442,8 @@ func (t *transport) serve(conn *timedConn) {
 }
 
 // greet authenticates the node at the other end of a connection.
-func (t *transport) greet(conn *timedConn) (h hello, err error) {
-	if err = conn.handshake(t.c.ctx, helloTimeout); err != nil {
+func (t *transport) greet(conn *tls.Conn) (h hello, err error) {
+	if err = conn.HandshakeContext(t.c.ctx); err != nil {
 		return h, fmt.Errorf("handshake error: %w", err)
 	}
 	if h, err = readHello(conn); err != nil {
@@ -487,19 +455,14 @@ func (t *transport) greet(conn *timedConn) (h hello, err error) {
 	case h.To != t.c.config.name():
 		return h, fmt.Errorf("it looks for %q, this node is %s", h.To, t.c.config.name())
 	}
-	if err = checkName("name of a node", h.Name); err != nil {
+	if err = t.claim(conn, h); err != nil {
+		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // else it sees the end of the connection
 		return h, err
 	}
-	if err = t.claim(conn, &h); err == nil {
-		err = t.writeHello(conn, h.Name)
-	} else {
-		_, _ = conn.Write(encodeMessage(kindRefused, nil)) // else it sees the end of the connection
-	}
-	conn.limit = silenceMax
-	return h, err
+	return h, t.writeHello(conn, h.Name)
 }
 
-func (t *transport) receive(conn *timedConn, from string, kind byte, body []byte) error {
+func (t *transport) receive(conn *tls.Conn, from string, kind byte, body []byte) error {
 	switch kind {
 	case kindRaft:
 		m := new(pb.Message)
@@ -536,7 +499,6 @@ func (t *transport) close() {
 }
 
 const (
-	callsMax       = 1024                   // requests of other nodes that this node works on at the same time
 	leaderPoll     = 100 * time.Millisecond // how often a call checks that the leader is the same
 	leaderPollsMax = 3                      // a former leader has this many polls to answer
 	callHeader     = 8                      // the number of the call, before the request or the answer
@@ -628,20 +590,14 @@ func (j *Journal) Ask(ctx context.Context, request []byte) ([]byte, error) {
 }
 
 // answerCall answers the request of another node.
-func (t *transport) answerCall(conn *timedConn, body []byte) error {
+func (t *transport) answerCall(conn *tls.Conn, body []byte) error {
 	if len(body) < callHeader {
 		return errors.New("a call without a number")
 	}
-	c := t.c
-	c.tasks.start(func() {
+	t.c.start(func() {
 		answer := body[:callHeader:callHeader]
-		select {
-		case c.callsNow <- struct{}{}:
-			if serve := c.serve.Load(); serve != nil {
-				answer = append(answer, (*serve)(body[callHeader:])...)
-			}
-			<-c.callsNow
-		default:
+		if serve := t.c.serve.Load(); serve != nil {
+			answer = append(answer, (*serve)(body[callHeader:])...)
 		}
 		_, _ = conn.Write(encodeMessage(kindAnswer, answer)) // without it the other node sees the end of the connection
 	})

@@ -179,7 +179,7 @@ func TestTransport_OwnClaim(t *testing.T) {
 	c.Members[1].Address = freeAddresses(1)[0]
 	transport, _ := startTransport(t, c)
 	transport.mu.Lock()
-	transport.claims["node-2"] = &claim{process: "killed", connections: 1}
+	transport.open[tls.Client(new(net.TCPConn), nil)] = hello{Name: "node-2", Process: "killed"}
 	transport.mu.Unlock()
 	c.Node, c.Listen, c.Dir = 2, "", t.TempDir()
 	next, err := Open(c)

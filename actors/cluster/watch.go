@@ -115,14 +115,12 @@ func (c *Cluster) Lead(ctx context.Context, do func(context.Context)) {
 			continue
 		}
 		leading, cancel := context.WithCancel(ctx)
-		started := c.tasks.start(func() {
+		c.start(func() {
 			defer cancel()
 			for c.holdsLease() && sleep(leading, leasePollInterval) == nil {
 			}
 		})
-		if started {
-			do(leading)
-		}
+		do(leading)
 		cancel()
 	}
 }

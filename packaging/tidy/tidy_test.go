@@ -21,7 +21,7 @@ import (
 // owner that waits for them. Tests are exempt: goleak checks them.
 func goroutineFiles() map[string]string {
 	return map[string]string{
-		"actors/cluster/cluster.go":         "taskGroup.wait, in Cluster.Close",
+		"actors/cluster/cluster.go":         "Cluster.Close",
 		"actors/cluster/transport.go":       "transport.write",
 		"actors/mail/smtp.go":               "attempt: stops the call that closes its connection",
 		"actors/mail/mailer.go":             "Mailer.Close, which waits for the worker",
