@@ -213,9 +213,9 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		// A second process of a node is kept out by more than one rule: this one ignores that it is refused, and serves
 		// without the others, with a key of its own.
 		plant{"actors/cluster/transport.go", "refusing++", "accepting++"},
-		plant{"actors/cluster/join.go", "case !hasStream:", "case !hasStream && waited < 2*majorityTimeout:"},
-		plant{"actors/cluster/join.go", "case waited > majorityTimeout && last > 0 && r.state.Load().Stream != \"\":", "case waited > majorityTimeout:"},
-		plant{"actors/cluster/join.go", "return c.replica.state.Load().CodeKey", "return make([]byte, codeKeyBytes)"},
+		plant{"actors/cluster/cluster.go", "case !hasStream:", "case !hasStream && waited < 2*majorityTimeout:"},
+		plant{"actors/cluster/cluster.go", "case waited > majorityTimeout && last > 0 && r.state.Load().Stream != \"\":", "case waited > majorityTimeout:"},
+		plant{"actors/cluster/cluster.go", "return c.replica.state.Load().CodeKey", "return make([]byte, codeKeyBytes)"},
 		plant{"node/cluster.go", "case m.Cluster != \"\":", "case false:"})
 	g := newClusterTest(t, wrong, nil)
 	comesTrue(healMax, func() bool { return g.checker.violationCount(wentBack) > 0 })

@@ -27,7 +27,15 @@ type Cluster struct {
 type Member = cluster.Member
 
 func (o *Cluster) check(c *Config) error {
-	if err := o.checkFields(); err != nil || o.Name == "" {
+	if o.Name == "" {
+		others := o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Secret != ""
+		return invalid(others, "Cluster.Name", "missing, but other settings of a cluster are given")
+	}
+	if err := errors.Join(
+		invalid(o.Node == 0, "Cluster.Node", "missing: the number of this node, from 1 on"),
+		invalid(len(o.Members) == 0, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"),
+		invalid(o.Secret == "", "Cluster.Secret", "missing: a file with a line that only the nodes know, as openssl rand -base64 32 makes it"),
+	); err != nil {
 		return err
 	}
 	config, err := o.config(c)
@@ -38,19 +46,6 @@ func (o *Cluster) check(c *Config) error {
 		return errorf(Invalid, "Cluster", "%w", err)
 	}
 	return nil
-}
-
-// checkFields returns an error if some fields are set and others are missing.
-func (o *Cluster) checkFields() error {
-	if o.Name == "" {
-		others := o.Node > 0 || len(o.Members) > 0 || o.Listen != "" || o.Secret != ""
-		return invalid(others, "Cluster.Name", "missing, but other settings of a cluster are given")
-	}
-	return errors.Join(
-		invalid(o.Node == 0, "Cluster.Node", "missing: the number of this node, from 1 on"),
-		invalid(len(o.Members) == 0, "Cluster.Members", "missing: the three or five nodes that keep the log, 1=HOST:PORT,2=…,3=…"),
-		invalid(o.Secret == "", "Cluster.Secret", "missing: a file with a line that only the nodes know, as openssl rand -base64 32 makes it"),
-	)
 }
 
 // CheckSingle returns an error if the data directory belongs to a node of a cluster. Call it before changing the
@@ -103,12 +98,10 @@ func (o *Cluster) config(c *Config) (cluster.Config, error) {
 		return cluster.Config{}, &Error{BadFile, "Cluster.Secret", err}
 	}
 	return cluster.Config{
-		Cluster: o.Name, Node: o.id(), Listen: o.Listen, Members: o.Members, Dir: c.Dir, Secret: secret.Reveal(),
-		Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
+		Cluster: o.Name, Node: engine.NodeID(o.Node), Listen: o.Listen, Members: o.Members, Dir: c.Dir, //nolint:gosec // a small number
+		Secret: secret.Reveal(), Version: c.Version, Clock: c.Clock, Random: c.Random, Logger: c.Logger,
 	}, nil
 }
-
-func (o *Cluster) id() engine.NodeID { return engine.NodeID(o.Node) } //nolint:gosec // a small number
 
 // joinCluster starts this node's part of the cluster, and makes the cluster's log the journal of the actors. The actors
 // call clusterJournal.Join after their start. joinCluster returns nil without a cluster.
@@ -125,7 +118,7 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluste
 	if err != nil {
 		return nil, clusterError(ctx, config.Dir, err)
 	}
-	c.Journal = &clusterJournal{cluster: member, node: clusterConfig.Node, dir: config.Dir}
+	c.Journal = &clusterJournal{cluster: member, config: &clusterConfig}
 	return member, nil
 }
 
@@ -133,20 +126,19 @@ func joinCluster(ctx context.Context, config *Config, c *actors.Config) (*cluste
 type clusterJournal struct {
 	*cluster.Journal
 	cluster *cluster.Cluster
-	node    engine.NodeID
-	dir     string
+	config  *cluster.Config
 }
 
 // Join joins the cluster.
 func (j *clusterJournal) Join(ctx context.Context) (loginCodeKey []byte, err error) {
 	if j.Journal, err = j.cluster.Join(ctx); err != nil {
-		return nil, joinError{clusterError(ctx, j.dir, err)}
+		return nil, joinError{clusterError(ctx, j.config.Dir, err)}
 	}
 	return j.cluster.LoginCodeKey(), nil
 }
 
 // Node implements actors.Shared.
-func (j *clusterJournal) Node() engine.NodeID { return j.node }
+func (j *clusterJournal) Node() engine.NodeID { return j.config.Node }
 
 // ClusterHealth implements actors.Shared.
 func (j *clusterJournal) ClusterHealth() actors.ClusterHealth { return j.cluster.Health() }
@@ -162,46 +154,24 @@ func (j *clusterJournal) Close() error {
 // joinError is an error of joining the cluster. The node has changed nothing.
 type joinError struct{ error }
 
-// A node that joins a cluster listens for clients when it is ready. Until then their connections are refused, so they
-// try another node; an error response might reach users. Without a majority the node is not ready soon, so it listens
-// after listenDelayMin. In any case it listens after listenDelayMax.
-const (
-	listenDelayMin     = 500 * time.Millisecond
-	listenDelayMax     = 5 * time.Second
-	listenPollInterval = 20 * time.Millisecond
-)
+// listenDelayMax is the time after which a node that joins a cluster listens for clients in any case.
+const listenDelayMax = 5 * time.Second
 
-// listenWhenReady waits until the node should listen for clients, and listens on address.
+// listenWhenReady listens for clients on address when the node is ready. Until then their connections are refused, so
+// they try another node; an error response might reach users. Without a majority the node is not ready soon, so it
+// listens after listenDelayMax.
 func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
-	ticker := time.NewTicker(listenPollInterval)
-	defer ticker.Stop()
-	for waited, ready := time.Duration(0), false; !ready; {
-		select {
-		case <-n.system.Ready():
-			ready = true
-		case <-ticker.C:
-			waited += listenPollInterval
-			ready = waited > listenDelayMax || waited > listenDelayMin && !majorityReachable(n.cluster.Status())
-		case <-n.system.Done():
-			return nil, StopCause(n.system)
-		case <-ctx.Done():
-			return nil, interrupted(ctx, nil, "before the cluster was joined")
-		}
+	timer := time.NewTimer(listenDelayMax)
+	defer timer.Stop()
+	select {
+	case <-n.system.Ready():
+	case <-timer.C:
+	case <-n.system.Done():
+		return nil, StopCause(n.system)
+	case <-ctx.Done():
+		return nil, interrupted(ctx, nil, "before the cluster was joined")
 	}
 	return Listen(address, "HTTP.Listen")
-}
-
-func majorityReachable(s engine.Cluster) bool {
-	members, reachable := 0, 0
-	for i := range s.Nodes {
-		if s.Nodes[i].Member {
-			members++
-			if s.Nodes[i].Self || s.Nodes[i].Reachable {
-				reachable++
-			}
-		}
-	}
-	return 2*reachable > members
 }
 
 // clusterError converts an error of joining the cluster to an Error with advice for the operator, like directoryError.

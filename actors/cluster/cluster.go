@@ -10,13 +10,23 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/wal"
+)
+
+const (
+	joinRetryInterval = 20 * time.Millisecond
+	// majorityTimeout is the time after which a node with a log no longer waits for a majority, and serves reads.
+	majorityTimeout = 5 * time.Second
+	// takeoverWait is the time for which a new process waits until the other nodes accept it instead of an earlier
+	// process of the same node. They refuse it until the connections of that process have ended.
+	takeoverWait = 2 * silenceMax
+
+	codeKeyBytes = 32
 )
 
 // Cluster is this node's part of the cluster. The nodes share a log, the stream, whose entries raft replicates. Each
@@ -70,31 +80,9 @@ func Open(config Config) (*Cluster, error) {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.health.Store(&actors.ClusterHealth{Since: config.Clock()})
 	if err := c.open(); err != nil {
-		return nil, errors.Join(c.joinError(err), c.Close())
+		return nil, errors.Join(fmt.Errorf("join the cluster %s: %w", config.Cluster, err), c.Close())
 	}
 	return c, nil
-}
-
-func (c *Cluster) joinError(err error) error {
-	return fmt.Errorf("join the cluster %s: %w", c.config.Cluster, err)
-}
-
-// Join joins the cluster and returns this node's journal, which must be closed before the Cluster. A node without a log
-// waits for the cluster until ctx ends, and copies another node's state if needed. A node with a log waits only a few
-// seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, the error says
-// what the operator should do. Join must be called once.
-func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
-	if err := c.join(ctx); err != nil {
-		return nil, c.joinError(err)
-	}
-	journal, err := newJournal(c, c.log)
-	if err != nil {
-		return nil, c.joinError(err)
-	}
-	c.log = nil // closed by the journal
-	c.journal.Store(journal)
-	c.sendHeartbeat()
-	return journal, nil
 }
 
 // open opens the local log before it listens, so that a node with a damaged log does not contact other nodes.
@@ -165,6 +153,182 @@ func (c *Cluster) open() (err error) {
 	return nil
 }
 
+// Join joins the cluster and returns this node's journal, which must be closed before the Cluster. A node without a log
+// waits for the cluster until ctx ends, and copies another node's state if needed. A node with a log waits only a few
+// seconds (majorityTimeout), because it can serve reads without the other nodes. If waiting cannot help, the error says
+// what the operator should do. Join must be called once.
+func (c *Cluster) Join(ctx context.Context) (_ *Journal, err error) {
+	var journal *Journal
+	if err = c.join(ctx); err == nil {
+		journal, err = newJournal(c, c.log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("join the cluster %s: %w", c.config.Cluster, err)
+	}
+	c.log = nil // closed by the journal
+	c.journal.Store(journal)
+	c.sendHeartbeat()
+	return journal, nil
+}
+
+// join starts raft and waits until this node has received all committed entries. If there is no stream yet, the first
+// member or the member with a log creates it (bootstrap). If the other nodes no longer have the entries that this node
+// lacks, join copies another node's state.
+func (c *Cluster) join(ctx context.Context) error {
+	c.start(func() {
+		defer close(c.replicaDone)
+		c.replica.run()
+	})
+	start, cause := c.config.Clock(), ""
+	for {
+		waited := c.config.Clock().Sub(start)
+		done, err := c.tryJoin(ctx, waited)
+		if done {
+			return err
+		}
+		if err != nil && cause != err.Error() {
+			cause = err.Error()
+			c.logger.Info("waiting for the cluster", "cause", cause)
+		}
+		if ctxErr := sleep(ctx, joinRetryInterval); ctxErr != nil {
+			return fmt.Errorf("%w; the last answer: %s", ctxErr, cause)
+		}
+	}
+}
+
+// tryJoin takes the next step of join. If done is false, err says what the node waits for.
+func (c *Cluster) tryJoin(ctx context.Context, waited time.Duration) (done bool, err error) {
+	r, last, hasStream := c.replica, c.log.Last(), c.self.Load().hasStream()
+	r.mu.Lock()
+	err, offer := r.err, r.offer
+	r.offer = nil
+	r.mu.Unlock()
+	if err != nil {
+		return true, err
+	}
+	if _, refusing := c.transport.acceptance(); refusing > 0 {
+		return waited > takeoverWait, c.otherProcessError()
+	}
+	if err := c.stopCause(); err != nil {
+		return true, err
+	}
+	if offer != nil {
+		return c.acceptOffer(offer)
+	}
+	if r.lacksState() {
+		err := c.replaceLog(ctx)
+		return err != nil, err
+	}
+	r.requestReadIndex()
+	switch {
+	case !hasStream:
+		return false, c.bootstrap(last)
+	case r.caughtUp() && !r.votes() && waited < majorityTimeout:
+		return false, errors.New("this node does not vote yet")
+	case r.caughtUpSince(c.copiedAt) && (c.Health().Majority || waited > majorityTimeout): // changes need the majority
+		return true, r.checkEnd(last)
+	case waited > majorityTimeout && last > 0 && r.state.Load().Stream != "": // without state it needs the leader's snapshot
+		c.logger.Warn("no majority of the cluster answers, serving from the local log", "last", last)
+		return true, nil
+	}
+	return false, errors.New("no majority of the members answers")
+}
+
+// checkEnd returns an error if the local log has records that the cluster does not have. last is the newest record of
+// the local log. Call checkEnd only when this node has caught up.
+func (r *replica) checkEnd(last uint64) error {
+	if sequence := r.state.Load().Sequence; last > sequence {
+		return fmt.Errorf("this node has %d records, the cluster has %d: %w; keep a copy of the directory and start this node with an empty one",
+			last, sequence, ErrDiverged)
+	}
+	return nil
+}
+
+// acceptOffer prepares a new node for a snapshot that the leader offers: the node joins the snapshot's stream. The
+// leader then sends the snapshot again.
+func (c *Cluster) acceptOffer(offer *replicated) (done bool, err error) {
+	self, last := c.self.Load(), c.log.Last()
+	switch {
+	case self.hasStream() && self.Stream != offer.Stream:
+		return true, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
+			offer.Stream, c.config.Dir, self.Stream)
+	case !self.hasStream() && last > 0:
+		return true, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
+			c.config.Dir, last)
+	}
+	if !self.hasStream() {
+		if err := c.saveIdentity(identity{Stream: offer.Stream}); err != nil {
+			return true, err
+		}
+	}
+	return false, errors.New("waiting for the leader's snapshot")
+}
+
+// bootstrap creates the stream if this node is the member that has to create it (peerTable.bootstrapMember). Otherwise
+// it returns an error.
+func (c *Cluster) bootstrap(last uint64) error {
+	creator, err := c.peers.bootstrapMember(c.config.Members)
+	if err != nil {
+		return err
+	}
+	if creator != c.config.name() {
+		return fmt.Errorf("%s is about to create the stream", creator)
+	}
+	random := make([]byte, 8+codeKeyBytes)
+	if _, err := io.ReadFull(c.config.Random, random); err != nil {
+		return fmt.Errorf("draw an ID: %w", err)
+	}
+	id := hex.EncodeToString(random[:8])
+	var failed error
+	c.replica.do(func() { failed = c.replica.create(id, random[8:], last) })
+	if failed != nil {
+		return failed
+	}
+	if err := c.saveIdentity(identity{Stream: id}); err != nil {
+		return err
+	}
+	c.logger.Info("creating the log of the cluster", "stream", id, "after", last)
+	return nil
+}
+
+func (c *Cluster) saveIdentity(i identity) error {
+	i.Raft = c.self.Load().Raft
+	if err := writeIdentity(&c.config, i); err != nil {
+		return err
+	}
+	c.self.Store(&i)
+	c.sendHeartbeat()
+	return nil
+}
+
+// replaceLog replaces this node's log by the state of another node, and opens the new log. The state has all records
+// before raft's oldest entry.
+func (c *Cluster) replaceLog(ctx context.Context) error {
+	if err := c.fetchBackup(ctx, c.replica.base.Load().Sequence); err != nil {
+		return fmt.Errorf("copy the state of another node: %w", err)
+	}
+	if err := c.log.Close(); err != nil {
+		return err
+	}
+	if err := install(c.config.Dir); err != nil {
+		return err
+	}
+	newLog, err := wal.Open(c.config.Dir, c.config.Log)
+	if err != nil {
+		return err
+	}
+	c.logger.Info("state copied from another node", "last", newLog.Last())
+	c.log, c.copiedAt = newLog, c.config.Clock()
+	c.last.Store(newLog.Last())
+	c.sendHeartbeat()
+	return nil
+}
+
+// LoginCodeKey returns the secret key with which nodes hash the login codes that users get by e-mail. All nodes have
+// the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster draws the
+// key. Raft replicates it with the rest of the state, which a node has when Join has returned.
+func (c *Cluster) LoginCodeKey() []byte { return c.replica.state.Load().CodeKey }
+
 // Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }
 
@@ -202,39 +366,3 @@ func (c *Cluster) Close() (err error) {
 
 // start runs f in a goroutine that Close waits for. Call it before Close, or in another such goroutine.
 func (c *Cluster) start(f func()) { c.tasks.Go(f) }
-
-const (
-	repeatInterval = time.Minute
-	repeatedMax    = 256 // number of different messages that limitedLog remembers
-)
-
-// limitedLog logs a kind of message once a minute, however often it occurs. Otherwise a node that is down, or programs
-// that connect to this node's port, could fill the log. Kinds that differ only in digits, such as ports and numbers of
-// connections, count as the same.
-type limitedLog struct {
-	logger *slog.Logger
-	clock  func() time.Time
-
-	mu     sync.Mutex
-	logged map[string]time.Time // when each kind was logged last
-}
-
-func (l *limitedLog) write(kind string, level slog.Level, message string, attributes ...any) {
-	kind = strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, kind)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.clock()
-	if at, ok := l.logged[kind]; ok && now.Sub(at) < repeatInterval {
-		return
-	}
-	if l.logged == nil || len(l.logged) >= repeatedMax {
-		l.logged = map[string]time.Time{}
-	}
-	l.logged[kind] = now
-	l.logger.Log(context.Background(), level, message, attributes...)
-}

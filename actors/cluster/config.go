@@ -81,17 +81,6 @@ const (
 	checkpointEntriesDefault = 20_000
 )
 
-// checkName rejects names that are unsafe in file names and logs.
-func checkName(label, name string) error {
-	valid := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
-	}
-	if name == "" || len(name) > nameBytesMax || strings.ContainsFunc(name, func(r rune) bool { return !valid(r) }) {
-		return fmt.Errorf("%s is %q: want 1 to %d letters, digits, '-' or '_'", label, name, nameBytesMax)
-	}
-	return nil
-}
-
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil {
@@ -111,7 +100,12 @@ func (c Config) Check() error {
 
 // complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
-	err := errors.Join(c.checkNames(), c.checkMembers())
+	err := errors.Join(c.checkName(), c.checkMembers())
+	if c.Listen != "" {
+		if addrErr := checkAddress(c.Listen); addrErr != nil {
+			err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
+		}
+	}
 	if n := len(c.Secret); n < secretBytesMin {
 		err = errors.Join(err, fmt.Errorf("the secret has %d characters: want %d or more, as openssl rand -base64 32 makes them", n, secretBytesMin))
 	}
@@ -131,14 +125,15 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-func (c *Config) checkNames() error {
-	err := checkName("name of the cluster", c.Cluster)
-	if c.Listen != "" {
-		if addrErr := checkAddress(c.Listen); addrErr != nil {
-			err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
-		}
+// checkName rejects a name that is unsafe in logs and metrics.
+func (c *Config) checkName() error {
+	valid := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
 	}
-	return err
+	if c.Cluster == "" || len(c.Cluster) > nameBytesMax || strings.ContainsFunc(c.Cluster, func(r rune) bool { return !valid(r) }) {
+		return fmt.Errorf("name of the cluster is %q: want 1 to %d letters, digits, '-' or '_'", c.Cluster, nameBytesMax)
+	}
+	return nil
 }
 
 func (c *Config) checkMembers() error {

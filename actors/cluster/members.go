@@ -20,7 +20,7 @@ func (r *replica) changeMembers() {
 	if !r.leads.Load() || !r.caughtUp() {
 		return
 	}
-	reachable := r.c.peers.reachable(r.c.config.Clock())
+	reachable := r.c.peers.reachable()
 	r.do(func() {
 		if change := r.nextChange(reachable); change != nil {
 			_ = r.raw.ProposeConfChange(change) // the next call tries again
@@ -118,7 +118,7 @@ const spaceMargin = 4 << 20
 
 // stopCause returns an error if the cluster has removed this node, or if its directory is an old copy.
 func (c *Cluster) stopCause() error {
-	for _, h := range c.peers.reachable(c.config.Clock()) {
+	for _, h := range c.peers.reachable() {
 		if h.Leader && slices.Contains(h.Removed, c.self.Load().Raft) {
 			return errors.New("the cluster has removed this node: start it with an empty directory")
 		}

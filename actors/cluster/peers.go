@@ -9,12 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/tasard/tasard/engine"
 )
-
-const peersMax = 64 // maximum number of nodes in peerTable
 
 // heartbeat is the state of one node, which sends it to all nodes every watchInterval. The stream is the log of the
 // cluster, and the local log is the node's own copy of the stream. The fields of ClusterNode that depend on the
@@ -35,7 +32,7 @@ type peerTable struct {
 
 	mu     sync.Mutex
 	byName map[string]heartbeat
-	lost   map[string]bool // nodes whose loss was logged
+	lost   map[string]bool // unreachable nodes at the newest call of logChanges; used only there
 }
 
 // receive handles a heartbeat from a node.
@@ -46,15 +43,10 @@ func (t *peerTable) receive(from string, body []byte) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.byName[h.Name]; !known && len(t.byName) >= peersMax {
-		return
-	}
 	h.SeenAt = t.cluster.config.Clock()
 	t.byName[h.Name] = h
 	t.cluster.replica.noteDurable(h.Durable)
-	if checkAddress(h.Address) == nil {
-		t.cluster.transport.learn(h.Name, h.Address)
-	}
+	t.cluster.transport.learn(h.Name, h.Address)
 }
 
 // drop removes a node from the table.
@@ -62,7 +54,6 @@ func (t *peerTable) drop(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byName, name)
-	delete(t.lost, name)
 	t.cluster.transport.unlink(name)
 }
 
@@ -73,10 +64,8 @@ func (t *peerTable) logChanges() {
 	nodes := slices.Collect(maps.Values(t.cluster.replica.state.Load().Nodes))
 	for _, h := range t.all() {
 		lost := now.Sub(h.SeenAt) >= reachableWithin
-		t.mu.Lock()
 		changed := t.lost[h.Name] != lost
 		t.lost[h.Name] = lost
-		t.mu.Unlock()
 		switch {
 		case lost && !t.cluster.config.isMember(h.Name) && !slices.Contains(nodes, nodeName{h.Name}):
 			t.drop(h.Name)
@@ -86,11 +75,6 @@ func (t *peerTable) logChanges() {
 			t.cluster.logger.Info("node reachable again", "node", h.Name, "address", h.Address)
 		}
 	}
-}
-
-func (c *Cluster) otherProcessError() error {
-	return fmt.Errorf("the other nodes have accepted another process as %s, whose machine is in their logs: stop it, or start this node with an "+
-		"empty directory and a number of its own", c.config.name())
 }
 
 func (c *Cluster) heartbeat() heartbeat {
@@ -146,7 +130,8 @@ func (t *peerTable) nameOf(id uint64) string {
 }
 
 // reachable returns the newest heartbeat of each node that has sent one within the time reachableWithin.
-func (t *peerTable) reachable(now time.Time) []heartbeat {
+func (t *peerTable) reachable() []heartbeat {
+	now := t.cluster.config.Clock()
 	return slices.DeleteFunc(t.all(), func(h heartbeat) bool { return now.Sub(h.SeenAt) >= reachableWithin })
 }
 
@@ -154,19 +139,16 @@ func (t *peerTable) reachable(now time.Time) []heartbeat {
 // list if no member has a log. While a member is unreachable, it returns an error, because that member may have a log.
 // It also returns an error if a member belongs to a stream, or if two members have a log.
 func (t *peerTable) bootstrapMember(members []Member) (string, error) {
-	reachable := map[string]heartbeat{}
-	for _, h := range t.reachable(t.cluster.config.Clock()) {
-		reachable[h.Name] = h
-	}
+	reachable := t.reachable()
 	var withLog []string
 	for _, m := range members {
-		h, ok := reachable[m.Name()]
+		i := slices.IndexFunc(reachable, func(h heartbeat) bool { return h.Name == m.Name() })
 		switch {
-		case !ok:
+		case i < 0:
 			return "", fmt.Errorf("the stream is created when all members are reachable, and %s is not", m.Name())
-		case h.Stream != "":
-			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name(), h.Stream)
-		case h.Record > 0:
+		case reachable[i].Stream != "":
+			return "", fmt.Errorf("%s belongs to stream %s, which the cluster does not have", m.Name(), reachable[i].Stream)
+		case reachable[i].Record > 0:
 			withLog = append(withLog, m.Name())
 		}
 	}
@@ -181,7 +163,7 @@ func (t *peerTable) bootstrapMember(members []Member) (string, error) {
 
 // backupSources returns the nodes that can send their state to this node. The node with the longest log is first.
 func (t *peerTable) backupSources(stream string) ([]heartbeat, error) {
-	sources := slices.DeleteFunc(t.reachable(t.cluster.config.Clock()), func(h heartbeat) bool {
+	sources := slices.DeleteFunc(t.reachable(), func(h heartbeat) bool {
 		return !h.HasBackup || h.Stream != stream || h.Name == t.cluster.config.name()
 	})
 	if len(sources) == 0 {

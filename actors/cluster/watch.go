@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/tasard/tasard/actors"
@@ -62,6 +63,11 @@ func (c *Cluster) stopOnProblem() {
 	if err != nil {
 		r.stop(err)
 	}
+}
+
+func (c *Cluster) otherProcessError() error {
+	return fmt.Errorf("the other nodes have accepted another process as %s, whose machine is in their logs: stop it, or start this node with an "+
+		"empty directory and a number of its own", c.config.name())
 }
 
 func (c *Cluster) updateHealth() {
