@@ -168,18 +168,24 @@ func execute(ctx context.Context, p *process.Process) result {
 }
 
 // promptly is run for a command that must end within a second, or as much later as the machine is slow: a command
-// that has nothing to do tells that.
-func promptly(t *testing.T, args ...string) result {
+// that has nothing to do tells that. Other programs use the machine too: the shortest of three counts.
+func promptly(t *testing.T, args ...string) (got result) {
 	t.Helper()
 	clock := clockFrom("now")
-	began := clock()
-	mustRun(t, "version")
-	idle := clock().Sub(began)
-	got := run(t, nil, nil, args...)
-	if took := clock().Sub(began) - idle; took > time.Second+20*idle {
-		t.Errorf("tasard %s took %s", strings.Join(args, " "), took)
+	for try := 1; ; try++ {
+		began := clock()
+		mustRun(t, "version")
+		idle := clock().Sub(began)
+		got = run(t, nil, nil, args...)
+		took := clock().Sub(began) - idle
+		if took <= time.Second+20*idle {
+			return got
+		}
+		if try == 3 {
+			t.Errorf("tasard %s took %s", strings.Join(args, " "), took)
+			return got
+		}
 	}
-	return got
 }
 
 // mustRun is run for a command that must end well; it returns its output.
