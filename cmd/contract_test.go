@@ -285,7 +285,7 @@ func runExample(t *testing.T, file string, args []string, text string) (string, 
 	t.Helper()
 	dir := t.TempDir()
 	noError(t, os.WriteFile(filepath.Join(dir, file), []byte(text+"\n"), 0o600))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*patience) // it may be compiled, library and all
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience) // it may be compiled, library and all
 	defer cancel()
 	command := exec.CommandContext(ctx, args[0], append(args[1:], file)...)
 	command.Dir, command.Env = dir, append(os.Environ(), "TASARD_KEY=")

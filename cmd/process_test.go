@@ -41,8 +41,8 @@ const (
 	realFile = "../shared/data/observations.csv"
 	// realNow is an instant at which the newest real observations are an hour old.
 	realNow = "2026-06-30T15:00:00Z"
-	// patience bounds every wait for another process.
-	patience = time.Minute
+	// patience bounds every wait for another process, and every command.
+	patience = 2 * time.Minute
 	// parallelTests is how many of the tests that may run beside others do.
 	parallelTests = 6
 )
@@ -454,7 +454,8 @@ func (p *program) destroy() {
 	}
 }
 
-// Find waits for the first line that contains a text. It returns false if the process exits first, or after a minute.
+// Find waits for the first line that contains a text. It returns false if the process exits first, or does not write it
+// in time.
 func (p *program) Find(text string) (line string, found bool) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()

@@ -65,13 +65,13 @@ func bubbleNow() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 func bubbleSleep(d time.Duration) { <-time.NewTimer(d).C }
 
-func networkDeadline() time.Time { return time.Now().Add(20 * time.Second) } //nolint:forbidigo // a network deadline is real time
+func networkDeadline() time.Time { return time.Now().Add(time.Minute) } //nolint:forbidigo // a network deadline is real time
 
 func after(d time.Duration) time.Time { return bubbleNow().Add(d) }
 
 func eventually(t testing.TB, done func() bool) {
 	t.Helper()
-	look, late := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
+	look, late := time.NewTicker(time.Millisecond), time.NewTimer(time.Minute)
 	defer look.Stop()
 	defer late.Stop()
 	for !done() {
@@ -376,7 +376,7 @@ func serveFixture(t testing.TB, f *fixture) *serving {
 
 func (s *serving) stop(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
 		t.Errorf("shutdown: %v", err)
