@@ -55,7 +55,7 @@ func oneQuote(institutions []string, i, records int) *engine.Refreshed {
 	currencies := []string{"USD", "EUR", "CAD", "GBP", "CHF"}
 	at := noon.AddDate(-1, 0, 0).Add(time.Duration(i) * (365 * 24 * time.Hour / time.Duration(records)))
 	return &engine.Refreshed{
-		Currency: currencies[i%len(currencies)], SourceID: "list", ObservedAt: at, Priority: 100,
+		Origin: engine.Origin{Currency: currencies[i%len(currencies)], SourceID: "list", ObservedAt: at, Priority: 100},
 		Quotes: []engine.AcceptedQuote{{
 			Key: engine.QuoteKey{Institution: institutions[i/len(currencies)%len(institutions)], Channel: engine.Branch, Kind: engine.Commercial},
 			Buy: decimal(fmt.Sprintf("57.%02d", i%40)), Sell: decimal(fmt.Sprintf("60.%02d", i%40)),

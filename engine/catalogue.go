@@ -89,10 +89,6 @@ type Catalogue struct {
 	institutions map[string]*Institution
 	currencies   map[string]*Currency
 	sources      map[string]Source
-
-	institutionList []*Institution
-	currencyList    []*Currency
-	sourceList      []Source
 }
 
 //go:embed catalogue.json
@@ -130,9 +126,6 @@ func (c *Catalogue) Extend(r io.Reader, name string) (*Catalogue, error) {
 	if err := extended.read(r, name); err != nil {
 		return nil, err
 	}
-	extended.institutionList = sortedValues(extended.institutions)
-	extended.currencyList = sortedValues(extended.currencies)
-	extended.sourceList = sortedValues(extended.sources)
 	return extended, nil
 }
 
@@ -163,13 +156,13 @@ func (c *Catalogue) HasSource(id string) bool {
 }
 
 // Institutions returns all institutions, by id, including inactive ones.
-func (c *Catalogue) Institutions() []*Institution { return c.institutionList }
+func (c *Catalogue) Institutions() []*Institution { return sortedValues(c.institutions) }
 
 // Currencies returns all currencies, by code.
-func (c *Catalogue) Currencies() []*Currency { return c.currencyList }
+func (c *Catalogue) Currencies() []*Currency { return sortedValues(c.currencies) }
 
 // Sources returns all sources, by id.
-func (c *Catalogue) Sources() []Source { return c.sourceList }
+func (c *Catalogue) Sources() []Source { return sortedValues(c.sources) }
 
 // cloned is like maps.Clone, but never returns nil.
 func cloned[V any](src map[string]V) map[string]V {
@@ -193,7 +186,6 @@ func (c *Catalogue) WithSources(sources ...Source) *Catalogue {
 	for _, source := range sources {
 		extended.sources[source.ID] = source
 	}
-	extended.sourceList = sortedValues(extended.sources)
 	return &extended
 }
 
@@ -414,7 +406,7 @@ func EditDistance(a, b string) int {
 // similar.
 func (c *Catalogue) NearestCurrency(text string) string {
 	return nearest(text, func(compare func(word, result string)) {
-		for _, currency := range c.currencyList {
+		for _, currency := range c.Currencies() {
 			compare(currency.Code, currency.Code)
 			compare(currency.Name, currency.Code)
 		}
@@ -425,7 +417,7 @@ func (c *Catalogue) NearestCurrency(text string) string {
 // is similar.
 func (c *Catalogue) NearestInstitution(text string) string {
 	return nearest(text, func(compare func(word, result string)) {
-		for _, institution := range c.institutionList {
+		for _, institution := range c.Institutions() {
 			if institution.Active {
 				compare(institution.ID, institution.ID)
 				compare(institution.Name, institution.ID)

@@ -428,7 +428,7 @@ func TestI3_PublishedAfterItWasObserved(t *testing.T) {
 		}
 	}
 	f.state = NewCurrencyState("USD", testCatalogue(), DefaultRules())
-	f.state.Apply(&Refreshed{Currency: "USD", SourceID: "a", ObservedAt: noon, Quotes: []AcceptedQuote{{
+	f.state.Apply(&Refreshed{Origin: Origin{Currency: "USD", SourceID: "a", ObservedAt: noon}, Quotes: []AcceptedQuote{{
 		Key: QuoteKey{"bhd", Branch, Commercial}, Buy: decimalFrom("57"), PublishedAt: noon.AddDate(4, 0, 0), ExpiresAt: noon.Add(time.Hour),
 	}}}) // of an earlier version
 	if got, rows := f.rate("bhd"), f.historyOn(DateOf(noon), "bhd"); !got.PublishedAt.IsZero() || rows[0].DatePrecision == PrecisionDatetime {

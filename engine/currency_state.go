@@ -53,7 +53,7 @@ func RestoreCurrencyState(saved SavedCurrency, catalogue *Catalogue, rules Rules
 		if pending.Sightings == 0 { // of an earlier version
 			pending.Since, pending.Sightings = pending.ObservedAt, 1
 		}
-		c.store.mutableQuote(pending.Key).addPending(pending)
+		c.store.mutableQuote(pending.Key).pending.put(pending)
 	}
 	c.store.quarantine, c.store.slots, c.store.lastQuarantineID = saved.Quarantine, saved.Slots, saved.LastQuarantineID
 	return c
@@ -167,7 +167,7 @@ func (d *Decision) add(store *quoteStore, event Event) {
 }
 
 func (c *CurrencyState) withdraw(command Withdraw, now time.Time) (Decision, error) {
-	if c.store.quote(command.Key).sourceQuote(command.SourceID) == nil {
+	if c.store.quote(command.Key).sourceQuotes.of(command.SourceID) == nil {
 		return Decision{}, &Error{
 			Code:    CodeNotFound,
 			Message: fmt.Sprintf("source %s offers no rate %s", command.SourceID, command.Key.ID(c.currency)),
@@ -177,10 +177,8 @@ func (c *CurrencyState) withdraw(command Withdraw, now time.Time) (Decision, err
 }
 
 func (c *CurrencyState) findQuarantined(id uint64) (*Quarantined, error) {
-	for i := range c.store.quarantine {
-		if c.store.quarantine[i].ID == id {
-			return &c.store.quarantine[i], nil
-		}
+	if i := c.store.indexQuarantined(id); i >= 0 {
+		return &c.store.quarantine[i], nil
 	}
 	return nil, &Error{Code: CodeNotFound, Message: fmt.Sprintf("the quarantine of %s has no number %d", c.currency, id)}
 }
@@ -203,8 +201,6 @@ func (c *CurrencyState) release(command Release, now time.Time) (Decision, error
 		}
 	}
 	return Decision{Events: []Event{&Released{
-		Currency: c.currency, QuarantineID: quarantined.ID, SourceID: quarantined.SourceID, ObservedAt: quarantined.ObservedAt,
-		Priority: v.source.Priority, Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource,
-		Quote: v.acceptedQuote(candidate), At: now, By: command.By,
+		Origin: v.origin(), QuarantineID: quarantined.ID, Quote: v.acceptedQuote(candidate), At: now, By: command.By,
 	}}, Receipt: Receipt{Accepted: 1, Changed: 1}}, nil
 }

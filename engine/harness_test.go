@@ -197,5 +197,5 @@ func fuzzTexts(f *testing.F, faultOf func(string) string, seeds ...string) {
 
 // History returns the daily rows that match the query, including those of inactive institutions.
 func (s *CurrencySnapshot) History(q HistoryQuery) *Page[HistoryEntry] {
-	return historyPage([]*CurrencySnapshot{s}, q)
+	return (&MarketView{snapshots: []*CurrencySnapshot{s}}).History(q)
 }

@@ -182,20 +182,24 @@ type Event interface {
 	CurrencyCode() string
 }
 
+// Origin is the currency and the source of an event's values, and the time of their observation.
+type Origin struct {
+	Currency, SourceID string
+	ObservedAt         time.Time
+	Priority           int64
+	Manual             bool
+	UpstreamSource     string
+}
+
 // Refreshed is the result of one refresh (one source's observations at one time) for one currency.
 type Refreshed struct {
-	Currency       string
-	SourceID       string
-	ObservedAt     time.Time
-	Priority       int64
-	Manual         bool
-	UpstreamSource string
-	Slot           time.Time // scheduled time of the refresh, or zero; an event may have a Slot but no Quotes
-	By             string    // name of the operator, or "" for a collected refresh
-	Currencies     int       // number of currencies in the whole refresh; set only with Slot
-	Baseline       string    // see Refresh.Baseline; set only with Slot
-	Quotes         []AcceptedQuote
-	Quarantined    []Quarantined
+	Origin
+	Slot        time.Time // scheduled time of the refresh, or zero; an event may have a Slot but no Quotes
+	By          string    // name of the operator, or "" for a collected refresh
+	Currencies  int       // number of currencies in the whole refresh; set only with Slot
+	Baseline    string    // see Refresh.Baseline; set only with Slot
+	Quotes      []AcceptedQuote
+	Quarantined []Quarantined
 }
 
 // AcceptedQuote is the value of an accepted observation.
@@ -234,16 +238,11 @@ type Withdrawn struct {
 
 // Released publishes an observation from quarantine.
 type Released struct {
-	Currency       string
-	QuarantineID   uint64
-	SourceID       string
-	ObservedAt     time.Time
-	Priority       int64
-	Manual         bool
-	UpstreamSource string
-	Quote          AcceptedQuote
-	At             time.Time
-	By             string
+	Origin
+	QuarantineID uint64
+	Quote        AcceptedQuote
+	At           time.Time
+	By           string
 }
 
 // Rejected removes an observation from quarantine.
@@ -255,13 +254,10 @@ type Rejected struct {
 }
 
 // CurrencyCode returns the currency.
-func (e *Refreshed) CurrencyCode() string { return e.Currency }
+func (o *Origin) CurrencyCode() string { return o.Currency }
 
 // CurrencyCode returns the currency.
 func (e *Withdrawn) CurrencyCode() string { return e.Currency }
-
-// CurrencyCode returns the currency.
-func (e *Released) CurrencyCode() string { return e.Currency }
 
 // CurrencyCode returns the currency.
 func (e *Rejected) CurrencyCode() string { return e.Currency }

@@ -320,8 +320,8 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 		v.notice(c, "the observations that follow confirm it")
 		return true
 	}
-	pending, ok := v.store.quote(c.key).pendingOf(v.refresh.SourceID)
-	if !ok || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
+	pending := v.store.quote(c.key).pending.of(v.refresh.SourceID)
+	if pending.Sightings == 0 || c.backfill || !pending.ObservedAt.Before(v.refresh.ObservedAt) ||
 		pending.ObservedAt.Before(v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)) || !c.near(pending.Buy, pending.Sell, v.repeatPermille()) {
 		return false
 	}
@@ -426,10 +426,7 @@ func near(a, b Decimal, permille int64) bool {
 
 // event returns the event with the accepted and quarantined observations. It omits observations that change nothing.
 func (v *validator) event() *Refreshed {
-	event := &Refreshed{
-		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
-		Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource, By: v.refresh.By,
-	}
+	event := &Refreshed{Origin: v.origin(), By: v.refresh.By}
 	if v.futureTime().IsZero() {
 		event.setSlot(&v.refresh)
 	}
@@ -442,7 +439,7 @@ func (v *validator) event() *Refreshed {
 		case !first.inEvent:
 			first.inEvent = true
 			quote := v.acceptedQuote(c)
-			if c.changed = v.changesValue(event, c.last, &quote); c.changed || v.rechecks(c.last, &quote) {
+			if c.changed = v.changesValue(&event.Origin, c.last, &quote); c.changed || v.rechecks(c.last, &quote) {
 				if event.Quotes == nil {
 					event.Quotes = make([]AcceptedQuote, 0, len(v.candidates)-i)
 				}
@@ -451,6 +448,13 @@ func (v *validator) event() *Refreshed {
 		}
 	}
 	return event
+}
+
+func (v *validator) origin() Origin {
+	return Origin{
+		Currency: v.currency, SourceID: v.source.ID, ObservedAt: v.refresh.ObservedAt, Priority: v.source.Priority,
+		Manual: v.source.Manual, UpstreamSource: v.source.UpstreamSource,
+	}
 }
 
 func (v *validator) quarantine(c *candidate, event *Refreshed) {
@@ -488,11 +492,11 @@ func (v *validator) acceptedQuote(c *candidate) AcceptedQuote {
 }
 
 // changesValue reports whether the quote changes the source's current value or, for a backfill, the history row.
-func (v *validator) changesValue(event *Refreshed, last *SourceQuote, quote *AcceptedQuote) bool {
+func (v *validator) changesValue(from *Origin, last *SourceQuote, quote *AcceptedQuote) bool {
 	if !quote.Backfill {
 		return last == nil || !last.sameValue(quote)
 	}
-	row := historyRow(event, quote)
+	row := historyRow(from, quote)
 	old := v.store.findRow(row.Date, quote.Key)
 	return v.store.retains(row.Date, row.Kind) && (old == nil || row.replaces(old))
 }
@@ -590,7 +594,7 @@ func (v *validator) withdraw(quote *SourceQuote, detail string, decision *Decisi
 		Reason: Contradicted, Detail: detail + "; the published rate was withdrawn",
 	}
 	if _, known := v.store.quarantineID(&quarantined); !known {
-		decision.add(v.store, &Refreshed{Currency: v.currency, SourceID: quote.SourceID, ObservedAt: at, Quarantined: []Quarantined{quarantined}})
+		decision.add(v.store, &Refreshed{Origin: Origin{Currency: v.currency, SourceID: quote.SourceID, ObservedAt: at}, Quarantined: []Quarantined{quarantined}})
 	}
 	decision.Receipt.Notices = append(decision.Receipt.Notices, Notice{quote.Key.ID(v.currency), quote.SourceID, "withdrawn: " + detail})
 }

@@ -15,10 +15,10 @@ const quarantineMax = 4096
 // contents are the quotes, history and quarantine of one currency. A CurrencySnapshot shares the quotes,
 // days and quarantine, so the quoteStore copies them before a change (copy on write).
 type contents struct {
-	quotes           []*quote       // sorted by key; after a withdrawal a quote may have no SourceQuote
-	days             []*day         // sorted by date
-	quarantine       []Quarantined  // oldest first
-	slots            []AnsweredSlot // newest scheduled time of each source, sorted by source
+	quotes           []*quote               // sorted by key; after a withdrawal a quote may have no SourceQuote
+	days             []*day                 // sorted by date
+	quarantine       []Quarantined          // oldest first
+	slots            bySource[AnsweredSlot] // newest scheduled time of each source
 	lastQuarantineID uint64
 	newest           Date // newest day that ever had history
 }
@@ -35,10 +35,10 @@ type quoteStore struct {
 // quote holds one QuoteKey's source quotes (the newest accepted quote of each source) and pending confirmations.
 type quote struct {
 	key          QuoteKey
-	generation   uint64         // quoteStore.generation when the quote was made
-	sourceQuotes []*SourceQuote // sorted by source; immutable
-	preferred    *SourceQuote   // source quote with the highest precedence; nil without source quotes
-	pending      []PendingConfirmation
+	generation   uint64                 // quoteStore.generation when the quote was made
+	sourceQuotes bySource[*SourceQuote] // immutable
+	preferred    *SourceQuote           // source quote with the highest precedence; nil without source quotes
+	pending      bySource[PendingConfirmation]
 }
 
 // share returns the contents. The store goes on with copies of the lists that it changes in place.
@@ -76,25 +76,33 @@ func (s *quoteStore) quote(key QuoteKey) *quote {
 	return &quote{key: key}
 }
 
-// sourceQuote returns the quote of one source, or nil.
-func (q *quote) sourceQuote(sourceID string) *SourceQuote {
-	if i, found := slices.BinarySearchFunc(q.sourceQuotes, sourceID, compareSourceQuote); found {
-		return q.sourceQuotes[i]
-	}
-	return nil
+// bySource is a list with at most one item of each source, sorted by source.
+type bySource[T interface{ source() string }] []T
+
+func (q *SourceQuote) source() string        { return q.SourceID }
+func (p PendingConfirmation) source() string { return p.SourceID }
+func (a AnsweredSlot) source() string        { return a.SourceID }
+
+func (l bySource[T]) search(sourceID string) (int, bool) {
+	compare := func(item T, sourceID string) int { return cmp.Compare(item.source(), sourceID) }
+	return slices.BinarySearchFunc(l, sourceID, compare)
 }
 
-func compareSourceQuote(q *SourceQuote, sourceID string) int {
-	return cmp.Compare(q.SourceID, sourceID)
+// of returns the item of a source, or zero.
+func (l bySource[T]) of(sourceID string) (item T) {
+	if i, found := l.search(sourceID); found {
+		item = l[i]
+	}
+	return item
 }
 
-func (q *quote) pendingOf(sourceID string) (PendingConfirmation, bool) {
-	for _, pending := range q.pending {
-		if pending.SourceID == sourceID {
-			return pending, true
-		}
+// put inserts an item, or replaces the item of the same source.
+func (l *bySource[T]) put(item T) {
+	if i, found := l.search(item.source()); found {
+		(*l)[i] = item
+	} else {
+		*l = slices.Insert(*l, i, item)
 	}
-	return PendingConfirmation{}, false
 }
 
 // published returns the source quote to publish at a time, or nil if there are none. Of the quotes that are not stale,
@@ -144,7 +152,7 @@ func precedence(manual bool, priority int64) int64 {
 
 // accept replaces the quote of one source, and removes the source's pending confirmation.
 func (q *quote) accept(next *SourceQuote) {
-	q.sourceQuotes = insertOrReplace(q.sourceQuotes, next, compareSourceQuote, next.SourceID)
+	q.sourceQuotes.put(next)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })
 	switch {
 	case q.preferred == nil || next.precedes(false, q.preferred, false):
@@ -166,39 +174,23 @@ func preferredOf(quotes []*SourceQuote) *SourceQuote {
 	return preferred
 }
 
-func (q *quote) addPending(pending PendingConfirmation) {
-	compare := func(p PendingConfirmation, sourceID string) int { return cmp.Compare(p.SourceID, sourceID) }
-	q.pending = insertOrReplace(q.pending, pending, compare, pending.SourceID)
-}
-
-// insertOrReplace puts an item into a list sorted by source, with at most one item for each source.
-func insertOrReplace[T any](list []T, item T, compare func(T, string) int, source string) []T {
-	i, found := slices.BinarySearchFunc(list, source, compare)
-	if found {
-		list[i] = item
-		return list
-	}
-	return slices.Insert(list, i, item)
-}
-
 // apply changes the store by an event, both for a new event and in a replay of the log.
 func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
 		for i := range e.Quotes {
-			s.accept(e, &e.Quotes[i])
+			s.accept(&e.Origin, &e.Quotes[i])
 		}
 		for i := range e.Quarantined {
 			s.addQuarantined(e.Quarantined[i])
 		}
-		s.setAnsweredSlot(AnsweredSlot{e.SourceID, e.Slot, e.Currencies, e.Baseline})
+		if e.Slot.After(s.slots.of(e.SourceID).Slot) {
+			s.slots.put(AnsweredSlot{e.SourceID, e.Slot, e.Currencies, e.Baseline})
+		}
 	case *Released:
 		s.removeQuarantined(e.QuarantineID)
-		s.accept(&Refreshed{
-			Currency: e.Currency, SourceID: e.SourceID, ObservedAt: e.ObservedAt, Priority: e.Priority, Manual: e.Manual,
-			UpstreamSource: e.UpstreamSource,
-		}, &e.Quote)
-		if q := s.quote(e.Quote.Key).sourceQuote(e.SourceID); q != nil && !e.Quote.Backfill {
+		s.accept(&e.Origin, &e.Quote)
+		if q := s.quote(e.Quote.Key).sourceQuotes.of(e.SourceID); q != nil && !e.Quote.Backfill {
 			released := *q
 			released.Released = true
 			s.mutableQuote(e.Quote.Key).accept(&released)
@@ -213,26 +205,26 @@ func (s *quoteStore) apply(event Event) {
 	}
 }
 
-func (s *quoteStore) accept(event *Refreshed, quote *AcceptedQuote) {
+func (s *quoteStore) accept(from *Origin, quote *AcceptedQuote) {
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
 		s.market.removeQuote(q)
-		q.accept(q.nextSourceQuote(event, quote))
-		s.market.addQuote(q, event.ObservedAt)
+		q.accept(q.nextSourceQuote(from, quote))
+		s.market.addQuote(q, from.ObservedAt)
 	}
-	s.record(historyRow(event, quote))
+	s.record(historyRow(from, quote))
 }
 
 // nextSourceQuote returns the SourceQuote of an accepted observation. An observation that repeats the prices and the
 // date does not change CollectedAt.
-func (q *quote) nextSourceQuote(event *Refreshed, quote *AcceptedQuote) *SourceQuote {
+func (q *quote) nextSourceQuote(from *Origin, quote *AcceptedQuote) *SourceQuote {
 	next := &SourceQuote{
-		Key: quote.Key, SourceID: event.SourceID, Buy: quote.Buy, Sell: quote.Sell,
-		EffectiveDate: quote.EffectiveDate, PublishedAt: pastOnly(quote.PublishedAt, event.ObservedAt), UpstreamSource: event.UpstreamSource,
-		CollectedAt: event.ObservedAt, LastCheckedAt: event.ObservedAt, ExpiresAt: quote.ExpiresAt,
-		Priority: event.Priority, Manual: event.Manual,
+		Key: quote.Key, SourceID: from.SourceID, Buy: quote.Buy, Sell: quote.Sell,
+		EffectiveDate: quote.EffectiveDate, PublishedAt: pastOnly(quote.PublishedAt, from.ObservedAt), UpstreamSource: from.UpstreamSource,
+		CollectedAt: from.ObservedAt, LastCheckedAt: from.ObservedAt, ExpiresAt: quote.ExpiresAt,
+		Priority: from.Priority, Manual: from.Manual,
 	}
-	if last := q.sourceQuote(event.SourceID); last != nil && last.sameValue(quote) {
+	if last := q.sourceQuotes.of(from.SourceID); last != nil && last.sameValue(quote) {
 		next.CollectedAt, next.Released = last.CollectedAt, last.Released
 	}
 	return next
@@ -269,17 +261,17 @@ func (s *quoteStore) addPending(quarantined *Quarantined) {
 		return
 	}
 	key := quarantined.Observation.Key()
-	if last := s.quote(key).sourceQuote(quarantined.SourceID); last != nil && !quarantined.ObservedAt.After(last.LastCheckedAt) {
+	if last := s.quote(key).sourceQuotes.of(quarantined.SourceID); last != nil && !quarantined.ObservedAt.After(last.LastCheckedAt) {
 		return
 	}
 	buy, _ := parseSide(quarantined.Observation.Buy)
 	sell, _ := parseSide(quarantined.Observation.Sell)
 	pending := PendingConfirmation{key, quarantined.SourceID, quarantined.ObservedAt, buy, sell, quarantined.ObservedAt, 1}
-	if old, ok := s.quote(key).pendingOf(quarantined.SourceID); ok && pending.ObservedAt.After(old.ObservedAt) &&
+	if old := s.quote(key).pending.of(quarantined.SourceID); old.Sightings > 0 && pending.ObservedAt.After(old.ObservedAt) &&
 		near(old.Buy, buy, sightingPermille) && near(old.Sell, sell, sightingPermille) {
 		pending.Buy, pending.Sell, pending.Since, pending.Sightings = old.Buy, old.Sell, old.Since, old.Sightings+1
 	}
-	s.mutableQuote(key).addPending(pending)
+	s.mutableQuote(key).pending.put(pending)
 }
 
 // quarantineID returns the number of an equal observation in quarantine, so that a file that is read twice is not
@@ -299,17 +291,19 @@ func (o *Observation) sameQuote(other *Observation) bool {
 		o.PublishedAt.Equal(other.PublishedAt)
 }
 
+// indexQuarantined returns the index of an observation in quarantine, or -1.
+func (c *contents) indexQuarantined(id uint64) int {
+	return slices.IndexFunc(c.quarantine, func(q Quarantined) bool { return q.ID == id })
+}
+
 func (s *quoteStore) removeQuarantined(id uint64) {
-	for i := range s.quarantine {
-		if s.quarantine[i].ID == id {
-			s.quarantine = slices.Concat(s.quarantine[:i], s.quarantine[i+1:]) // snapshots share the old array
-			return
-		}
+	if i := s.indexQuarantined(id); i >= 0 {
+		s.quarantine = slices.Concat(s.quarantine[:i], s.quarantine[i+1:]) // snapshots share the old array
 	}
 }
 
 func (s *quoteStore) withdraw(e *Withdrawn) {
-	value := s.quote(e.Key).sourceQuote(e.SourceID)
+	value := s.quote(e.Key).sourceQuotes.of(e.SourceID)
 	if !e.HistoryOnly {
 		q := s.mutableQuote(e.Key)
 		q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(s *SourceQuote) bool { return s.SourceID == e.SourceID })
@@ -364,25 +358,7 @@ func (e *Refreshed) setSlot(refresh *Refresh) {
 
 // slotAnswered reports whether the source has an accepted refresh for this slot or a later one.
 func (s *quoteStore) slotAnswered(refresh *Refresh) bool {
-	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.answeredSlot(refresh.SourceID))
-}
-
-// answeredSlot returns the newest slot of a source, or zero.
-func (s *quoteStore) answeredSlot(sourceID string) time.Time {
-	if i, found := slices.BinarySearchFunc(s.slots, sourceID, compareAnsweredSlot); found {
-		return s.slots[i].Slot
-	}
-	return time.Time{}
-}
-
-func compareAnsweredSlot(slot AnsweredSlot, sourceID string) int {
-	return cmp.Compare(slot.SourceID, sourceID)
-}
-
-func (s *quoteStore) setAnsweredSlot(slot AnsweredSlot) {
-	if slot.Slot.After(s.answeredSlot(slot.SourceID)) {
-		s.slots = insertOrReplace(s.slots, slot, compareAnsweredSlot, slot.SourceID)
-	}
+	return !refresh.Slot.IsZero() && !refresh.Slot.After(s.slots.of(refresh.SourceID).Slot)
 }
 
 // CompletedSlots returns the newest slot of each source whose refresh was accepted by all currencies in it. Sources
@@ -451,12 +427,12 @@ func historyDate(effective Date, observedAt time.Time) Date {
 	return effective
 }
 
-func historyRow(event *Refreshed, quote *AcceptedQuote) *HistoryEntry {
+func historyRow(from *Origin, quote *AcceptedQuote) *HistoryEntry {
 	return &HistoryEntry{
-		Date: historyDate(quote.EffectiveDate, event.ObservedAt), InstitutionID: quote.Key.Institution, Currency: event.Currency,
+		Date: historyDate(quote.EffectiveDate, from.ObservedAt), InstitutionID: quote.Key.Institution, Currency: from.Currency,
 		Channel: quote.Key.Channel, Kind: quote.Key.Kind, Buy: quote.Buy, Sell: quote.Sell,
-		SourceID: event.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, pastOnly(quote.PublishedAt, event.ObservedAt)),
-		ObservedAt: event.ObservedAt, Precedence: precedence(event.Manual, event.Priority),
+		SourceID: from.SourceID, DatePrecision: precisionOf(quote.EffectiveDate, pastOnly(quote.PublishedAt, from.ObservedAt)),
+		ObservedAt: from.ObservedAt, Precedence: precedence(from.Manual, from.Priority),
 	}
 }
 

@@ -78,7 +78,7 @@ func (v *validator) observedAt(refresh *Refresh) time.Time {
 		return at
 	}
 	for i := range refresh.Observations {
-		last := v.store.quote(refresh.Observations[i].Key()).sourceQuote(refresh.SourceID)
+		last := v.store.quote(refresh.Observations[i].Key()).sourceQuotes.of(refresh.SourceID)
 		if last != nil && at.Before(last.LastCheckedAt) {
 			at = last.LastCheckedAt
 		}
@@ -99,7 +99,7 @@ func (v *validator) read(i int, observation *Observation) {
 		first = i
 		v.firstOfQuote[c.key] = i
 	}
-	c.first, c.last = first, v.store.quote(c.key).sourceQuote(v.refresh.SourceID)
+	c.first, c.last = first, v.store.quote(c.key).sourceQuotes.of(v.refresh.SourceID)
 	c.backfill = c.last != nil && v.refresh.ObservedAt.Before(c.last.LastCheckedAt)
 }
 
@@ -274,7 +274,7 @@ func (v *validator) checkCompleteness() {
 	}
 	current, lost := 0, 0
 	for _, q := range v.store.quotes {
-		last := q.sourceQuote(v.refresh.SourceID)
+		last := q.sourceQuotes.of(v.refresh.SourceID)
 		if last == nil || last.staleAt(v.refresh.ObservedAt) {
 			continue
 		}

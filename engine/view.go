@@ -152,14 +152,18 @@ func (s *CurrencySnapshot) rate(q *quote, now time.Time) *Rate {
 	}
 }
 
-// ofInstitution returns the rates of one institution. v.rates is sorted by institution.
 func (v *currencyView) ofInstitution(id string) []*Rate {
-	start, _ := slices.BinarySearchFunc(v.rates, id, func(rate *Rate, id string) int { return cmp.Compare(rate.InstitutionID, id) })
+	return ofInstitution(v.rates, id, func(rate *Rate) string { return rate.InstitutionID })
+}
+
+// ofInstitution returns the items of one institution. The items are sorted by institution.
+func ofInstitution[T any](items []T, id string, institution func(T) string) []T {
+	start := sort.Search(len(items), func(i int) bool { return institution(items[i]) >= id })
 	end := start
-	for end < len(v.rates) && v.rates[end].InstitutionID == id {
+	for end < len(items) && institution(items[end]) == id {
 		end++
 	}
-	return v.rates[start:end:end] // an append of the caller copies
+	return items[start:end:end] // an append of the caller copies
 }
 
 // MarketView combines the views (published rates and their ranking) of all currencies at one time. Its methods must not
@@ -300,9 +304,6 @@ func (m *MarketView) Rates(q RatesQuery) *Page[*Rate] {
 	return p.page(changesAt)
 }
 
-// History returns the daily rows that match the query, in all currencies.
-func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] { return historyPage(m.snapshots, q) }
-
 // addMatching adds the rates selected by a filter. It ignores the filter's currency.
 func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
 	for _, rate := range rates {
@@ -312,11 +313,11 @@ func addMatching(p *pager[*Rate], rates []*Rate, f *Filter) {
 	}
 }
 
-// historyPage returns one page of several currencies' rows, sorted by date, then institution, then currency. It counts
-// all matching rows, but copies only the page.
-func historyPage(snapshots []*CurrencySnapshot, q HistoryQuery) *Page[HistoryEntry] {
+// History returns the daily rows that match the query, in all currencies, sorted by date, then institution, then
+// currency. It counts all matching rows, but copies only the page.
+func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] {
 	p := pager[HistoryEntry]{request: q.PageRequest}
-	for days := daysInRange(snapshots, q); len(days) > 0; {
+	for days := daysInRange(m.snapshots, q); len(days) > 0; {
 		n := 1
 		for n < len(days) && days[n].date == days[0].date {
 			n++
@@ -390,15 +391,10 @@ func (g dayGroup) addMatching(p *pager[HistoryEntry], f *Filter) {
 	}
 }
 
-// ofInstitution returns the rows of one institution, or all rows for "". The rows of a day are sorted by institution.
+// ofInstitution returns the rows of one institution, or all rows for "".
 func (d *day) ofInstitution(id string) []*HistoryEntry {
 	if id == "" {
 		return d.rows
 	}
-	start := sort.Search(len(d.rows), func(i int) bool { return d.rows[i].InstitutionID >= id })
-	end := start
-	for end < len(d.rows) && d.rows[end].InstitutionID == id {
-		end++
-	}
-	return d.rows[start:end]
+	return ofInstitution(d.rows, id, func(row *HistoryEntry) string { return row.InstitutionID })
 }

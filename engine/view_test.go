@@ -259,7 +259,7 @@ func longHistory(currency string) *CurrencyState {
 			continue
 		}
 		decimals := fmt.Sprintf("%04d", int(date)%10000)
-		state.Apply(&Refreshed{Currency: currency, SourceID: "bcrd-reference", ObservedAt: observed, Priority: 100, Quotes: []AcceptedQuote{{
+		state.Apply(&Refreshed{Origin: Origin{Currency: currency, SourceID: "bcrd-reference", ObservedAt: observed, Priority: 100}, Quotes: []AcceptedQuote{{
 			Key: QuoteKey{"bcrd", Unspecified, Reference}, Buy: decimalFrom("58." + decimals), Sell: decimalFrom("59." + decimals),
 			EffectiveDate: date, ExpiresAt: observed.Add(98 * time.Hour),
 		}}})
@@ -477,15 +477,12 @@ type largeFixture struct {
 // newLargeFixture makes its own institutions, because the catalogue has too few.
 func newLargeFixture(institutions, sources int) *largeFixture {
 	c := &largeFixture{sources: sources, now: noon}
-	known := &Catalogue{
-		institutions: map[string]*Institution{}, currencies: cloned(DefaultCatalogue().currencies), currencyList: DefaultCatalogue().currencyList,
-	}
+	known := &Catalogue{institutions: map[string]*Institution{}, currencies: DefaultCatalogue().currencies}
 	for i := range institutions {
 		id := fmt.Sprintf("institution-%04d", i)
 		c.institutions = append(c.institutions, id)
 		known.institutions[id] = &Institution{ID: id, Name: "Institution " + id, Type: Bank, Active: true}
 	}
-	known.institutionList = sortedValues(known.institutions)
 	c.catalogue = known
 	c.state = NewCurrencyState("USD", known, DefaultRules())
 	c.observe(c.refreshes())

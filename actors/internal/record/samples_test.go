@@ -54,24 +54,24 @@ func samples() map[string]any {
 	documented.ID, documented.Reason, documented.Observation.Document = 8, engine.SameSides, strings.Repeat("5e", 32)
 	return map[string]any{
 		"refreshed-slot": &engine.Refreshed{
-			Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100, Slot: sampleTime.Add(-time.Minute + 7*time.Nanosecond),
+			Origin: engine.Origin{Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100}, Slot: sampleTime.Add(-time.Minute + 7*time.Nanosecond),
 			Currencies: 3, Quarantined: []engine.Quarantined{documented},
 		},
 		"refreshed-baseline": &engine.Refreshed{
-			Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100, Slot: sampleTime, Currencies: 1, Baseline: `{"quotes":{}}`,
+			Origin: engine.Origin{Currency: "USD", SourceID: "bhd-site", ObservedAt: sampleTime, Priority: 100}, Slot: sampleTime, Currencies: 1, Baseline: `{"quotes":{}}`,
 		},
 		"refreshed": &engine.Refreshed{
-			Currency: "USD", SourceID: "infodolar", ObservedAt: sampleTime.Add(123456789), Priority: -5, Manual: true, UpstreamSource: "bhd",
+			Origin: engine.Origin{Currency: "USD", SourceID: "infodolar", ObservedAt: sampleTime.Add(123456789), Priority: -5, Manual: true, UpstreamSource: "bhd"},
 			Quotes: []engine.AcceptedQuote{sampleQuote, minimalQuote}, Quarantined: []engine.Quarantined{sampleQuarantined},
 		},
 		"refreshed-typed": &engine.Refreshed{
-			Currency: "USD", SourceID: "manual", ObservedAt: sampleTime, Manual: true, By: "uid 0 (root), as ana", Quotes: []engine.AcceptedQuote{minimalQuote},
+			Origin: engine.Origin{Currency: "USD", SourceID: "manual", ObservedAt: sampleTime, Manual: true}, By: "uid 0 (root), as ana", Quotes: []engine.AcceptedQuote{minimalQuote},
 		},
-		"refreshed-empty":  &engine.Refreshed{Currency: "EUR", SourceID: "a", ObservedAt: sampleTime},
+		"refreshed-empty":  &engine.Refreshed{Origin: engine.Origin{Currency: "EUR", SourceID: "a", ObservedAt: sampleTime}},
 		"withdrawn":        &engine.Withdrawn{Currency: "USD", SourceID: "manual", Key: sampleQuote.Key, At: sampleTime, By: "ana"},
 		"withdrawn-market": &engine.Withdrawn{Currency: "USD", SourceID: "a", Key: sampleQuote.Key, At: sampleTime, By: "market", HistorySince: sampleDay, HistoryOnly: true},
 		"released": &engine.Released{
-			Currency: "USD", QuarantineID: 7, SourceID: "infodolar", ObservedAt: sampleTime, Priority: 100, UpstreamSource: "x", Quote: sampleQuote, At: sampleTime, By: "ana",
+			Origin: engine.Origin{Currency: "USD", SourceID: "infodolar", ObservedAt: sampleTime, Priority: 100, UpstreamSource: "x"}, QuarantineID: 7, Quote: sampleQuote, At: sampleTime, By: "ana",
 		},
 		"rejected":              &engine.Rejected{Currency: "USD", QuarantineID: 1 << 40, At: sampleTime, By: "José"},
 		"accountCreated":        &account.Created{Account: 7, Email: sampleEmail, At: at},
