@@ -45,7 +45,6 @@ type sharedNode struct {
 	id    engine.NodeID
 	copy  *memoryJournal       // what is on the node's disk
 	off   bool                 // cut off
-	waits bool                 // its offer is not decided
 	full  bool                 // its disk is
 	held  bool                 // it receives nothing, although it is not cut off
 	deaf  func(event any) bool // the planted bug: events that are hidden from it
@@ -53,6 +52,7 @@ type sharedNode struct {
 	open  *sharedJournal
 
 	deliver func(sequence uint64, record []byte) // to the open journal's follower
+	lost    func(term uint64)
 }
 
 var errSharedClosed = errors.New("the journal is closed")
@@ -93,16 +93,22 @@ func (l *sharedLog) lead(n *sharedNode) {
 	if l.offer != nil && n != nil && l.random.IntN(2) == 0 {
 		l.records = append(l.records, l.offer)
 	}
+	if l.leader != nil && l.leader.lost != nil {
+		l.leader.lost(l.term)
+	}
 	l.leader, l.offer, l.term, l.after = n, nil, l.term+1, uint64(len(l.records))
 }
 
 // elect makes a node the leader.
 func (l *sharedLog) elect(n *sharedNode) { l.with(func() { l.lead(n) }) }
 
-// with changes the log and wakes all that wait.
+// with changes the log, decides the offer of a leader with a majority, and wakes all that wait.
 func (l *sharedLog) with(change func()) {
 	l.mu.Lock()
 	change()
+	if l.offer != nil && !l.stuck && l.leader.majority() {
+		l.records, l.offer = append(l.records, l.offer), nil
+	}
 	l.mu.Unlock()
 	l.changed.Broadcast()
 }
@@ -185,7 +191,7 @@ func (j *sharedJournal) CheckSpace(int64) (err error) {
 	return err
 }
 
-// Append waits until the record is decided, or the node no longer leads.
+// Append implements commitlog.SharedJournal. The follower may be first to know.
 func (j *sharedJournal) Append(term uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("%d records, want one bundle", len(records))
@@ -194,37 +200,28 @@ func (j *sharedJournal) Append(term uint64, records [][]byte) (uint64, error) {
 		return 0, fmt.Errorf("a bundle of %d bytes", len(records[0]))
 	}
 	l := j.node.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for lost := commitlog.ErrNotLeader; ; lost = commitlog.ErrOutcomeUnknown {
+	var err error
+	l.with(func() {
 		switch {
 		case j.closed:
-			return 0, errSharedClosed
+			err = errSharedClosed
 		case j.node.full:
-			return 0, wal.ErrNoSpace
-		case (l.leader != j.node || l.term != term) && !l.lax:
-			return 0, lost
-		case l.stuck || !j.node.majority():
-		default:
-			l.offer = nil
+			err = wal.ErrNoSpace
+		case l.lax:
 			l.records = append(l.records, bytes.Clone(records[0]))
-			l.changed.Broadcast()
-			if l.random.IntN(2) == 0 { // the follower may be first
-				l.mu.Unlock()
-				runtime.Gosched()
-				l.mu.Lock()
-			}
-			return 1, nil
+		case l.leader != j.node || l.term != term:
+			err = commitlog.ErrNotLeader
+		default:
+			l.offer = bytes.Clone(records[0])
 		}
-		j.node.waits, l.offer = true, bytes.Clone(records[0])
-		l.changed.Wait()
-		j.node.waits = false
-	}
+	})
+	runtime.Gosched()
+	return 0, err
 }
 
-func (j *sharedJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
+func (j *sharedJournal) Follow(ctx context.Context, deliver func(uint64, []byte), lost func(uint64)) error {
 	defer context.AfterFunc(ctx, func() { j.node.log.with(func() {}) })()
-	j.node.log.with(func() { j.node.deliver = deliver })
+	j.node.log.with(func() { j.node.deliver, j.node.lost = deliver, lost })
 	for {
 		sequence, record := j.next(ctx)
 		if record == nil {

@@ -122,7 +122,7 @@ func (s *clusterNode) isCutOff(t *testing.T, caller account.Caller) {
 // offers waits until an offer of the node waits for the log to go on.
 func (s *clusterNode) offers() {
 	for offered := false; !offered; runtime.Gosched() {
-		s.node.log.with(func() { offered = s.node.waits })
+		s.node.log.with(func() { offered = s.node.log.offer != nil && s.node.log.leader == s.node })
 	}
 }
 

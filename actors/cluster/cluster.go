@@ -44,6 +44,7 @@ type Cluster struct {
 
 	serve  atomic.Pointer[func(request []byte) []byte] // answers other nodes; nil until Journal.Serve
 	backup atomic.Pointer[func(io.Writer) error]       // writes a backup of this node's state; nil until Journal.Serve
+	lost   atomic.Pointer[func(term uint64)]           // called when a term of this leader has ended; nil until Journal.Follow
 
 	replica     *replica      // runs from Join on
 	replicaDone chan struct{} // closed when the goroutine of the replica has ended

@@ -1,14 +1,11 @@
 package cluster
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
-
-	"github.com/tasard/tasard/actors"
 )
 
 const testSecret = "the secret of nodes that run tests"
@@ -53,18 +50,6 @@ func TestConfig_Refused(t *testing.T) {
 	c.Listen, c.Members[1].Address = "", "db.example:6222"
 	if err := c.Check(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestJournal_AnotherRecord: only the own record is acknowledged.
-func TestJournal_AnotherRecord(t *testing.T) {
-	for record, want := range map[string]error{"own": nil, "another": actors.ErrOutcomeUnknown} {
-		p := &proposal{sequence: 3, record: []byte("own"), done: make(chan struct{})}
-		j := &Journal{cluster: new(Cluster), pending: p}
-		j.committed([]frame{{sequence: 2, record: []byte("before")}, {sequence: 3, record: []byte(record)}})
-		if j.pending != nil || !errors.Is(p.err, want) {
-			t.Errorf("%s: %v", record, p.err)
-		}
 	}
 }
 

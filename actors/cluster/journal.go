@@ -1,14 +1,12 @@
 package cluster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,58 +22,35 @@ const (
 	recordBytesMax = wal.RecordBytesMax - 8<<10
 )
 
-// errClosed is the error of Append after Journal.Close, and after Follow has returned.
-var errClosed = errors.New("the journal of the cluster is closed")
-
 // Journal combines the stream (the log that the nodes share) and the local log (this node's own copy of its records).
-// It implements actors.Shared. Only one goroutine at a time may call Append, and only one may call Follow. Append works
-// only while Follow runs, because Follow finds out which record was committed.
+// It implements actors.Shared. Only one goroutine at a time may call Append, and only one may call Follow.
 type Journal struct {
 	*wal.Log // the local log; its methods, such as Last and Read, are methods of Journal too
 
 	cluster   *Cluster
-	taken     uint64                    // index of the newest entry of raft that Follow has read
 	diskFull  atomic.Bool               // the local log waits for space on the disk
 	diskSince atomic.Pointer[time.Time] // start of the append to the local log in progress, or nil
 
-	mu           sync.Mutex // guards the fields below
-	last         uint64     // sequence of the newest record in the local log
-	lastChecksum uint32     // checksum of the newest record; 0 = unknown, because the log began with a backup
-	pending      *proposal  // the proposal that Append waits for, or nil
-	closeErr     error      // if not nil, the error of all calls of Append
-}
-
-// proposal is a record that this node, the leader, wants to append.
-type proposal struct {
-	sequence uint64
-	record   []byte        // unlike any other: it is a bundle, with a token
-	done     chan struct{} // closed when the outcome is known
-	err      error         // the outcome; set before done is closed
+	// Only Follow uses these.
+	taken uint64 // index of the newest entry of raft that Follow has read
+	batch frameBatch
 }
 
 func newJournal(c *Cluster, log *wal.Log) (*Journal, error) {
-	j := &Journal{Log: log, cluster: c, last: log.Last()}
+	j := &Journal{Log: log, cluster: c, batch: frameBatch{last: log.Last()}}
 	if log.First() > log.Last() { // the log is only the state of a backup
-		if base := c.replica.base.Load(); base.Sequence == j.last {
-			j.lastChecksum = base.Checksum
+		if base := c.replica.base.Load(); base.Sequence == j.batch.last {
+			j.batch.checksum = base.Checksum
 		}
 		return j, nil
 	}
-	return j, log.Read(j.last, func(_ uint64, record []byte) error {
-		j.lastChecksum = checksum(record)
+	return j, log.Read(j.batch.last, func(_ uint64, record []byte) error {
+		j.batch.checksum = checksum(record)
 		return nil
 	})
 }
 
-// Close closes the local log. An Append that still waits returns an error. Close does not close the Cluster. Call it
-// only when Follow has returned.
-func (j *Journal) Close() error {
-	j.closeWith(errClosed)
-	return j.Log.Close()
-}
-
-// Append implements actors.Shared. It accepts exactly one record, and proposes it once. If Follow returns while Append
-// waits, Append returns an error.
+// Append implements actors.Shared. It proposes exactly one record, once.
 func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 	if len(records) != 1 {
 		return 0, fmt.Errorf("append %d records to the stream: want one", len(records))
@@ -88,57 +63,10 @@ func (j *Journal) Append(term uint64, records [][]byte) (uint64, error) {
 	if err := j.CheckSpace(int64(len(records[0]))); err != nil {
 		return 0, fmt.Errorf("append to the stream: %w", err)
 	}
-	p, body, err := j.begin(records[0])
-	if err != nil {
-		return 0, err
-	}
-	if !j.cluster.replica.propose(term, body) {
-		j.end(actors.ErrNotLeader)
+	if !j.cluster.replica.propose(term, records[0]) {
 		return 0, actors.ErrNotLeader
 	}
-	<-p.done
-	if p.err != nil {
-		return 0, fmt.Errorf("append record %d: %w", p.sequence, p.err)
-	}
-	return p.sequence, nil
-}
-
-// begin makes a proposal, stores it in pending, and returns it with the frame to propose.
-func (j *Journal) begin(record []byte) (*proposal, []byte, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case j.closeErr != nil:
-		return nil, nil, j.closeErr
-	case j.pending != nil:
-		return nil, nil, errors.New("append to the stream: another append is in progress")
-	}
-	j.pending = &proposal{sequence: j.last + 1, record: record, done: make(chan struct{})}
-	f := frame{sequence: j.pending.sequence, previous: j.lastChecksum, record: record}
-	return j.pending, f.encode(), nil
-}
-
-// end sets the outcome of the pending proposal, if there is one.
-func (j *Journal) end(err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.endPending(err)
-}
-
-// endPending is called with mu locked.
-func (j *Journal) endPending(err error) {
-	if j.pending != nil {
-		j.pending.err = err
-		close(j.pending.done)
-		j.pending = nil
-	}
-}
-
-// proposing reports whether a proposal has no outcome yet.
-func (j *Journal) proposing() bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.pending != nil
+	return 0, nil
 }
 
 // Leadership implements actors.Shared.
@@ -150,58 +78,23 @@ func (j *Journal) Leadership() (term, after uint64) {
 	return 0, 0
 }
 
-func (j *Journal) position() (uint64, uint32) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.last, j.lastChecksum
-}
-
-// committed is called with frames that are now in the stream and in the local log. If one of them has the sequence of
-// the pending proposal, Append returns.
-func (j *Journal) committed(frames []frame) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := range frames {
-		f := &frames[i]
-		if p := j.pending; p != nil && p.sequence == f.sequence {
-			var err error
-			if !bytes.Equal(p.record, f.record) { // another node leads
-				err = actors.ErrOutcomeUnknown
-			}
-			j.endPending(err)
-		}
-		j.last, j.lastChecksum = f.sequence, checksum(f.record)
-		j.cluster.last.Store(f.sequence)
-	}
-}
-
-// closeWith makes a running Append and all later calls of Append return err.
-func (j *Journal) closeWith(err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closeErr = cmp.Or(j.closeErr, err)
-	j.endPending(j.closeErr)
-}
-
 const (
 	framesMax          = 256 // maximum number of records in one batch of the local log
 	spaceRetryInterval = 500 * time.Millisecond
 )
 
 // Follow implements actors.Shared: it copies the committed records to the local log, and then passes them to deliver.
-func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) (err error) {
-	defer func() {
-		if ctx.Err() != nil {
-			err = nil
-		}
-		j.closeWith(errors.Join(errClosed, err))
-	}()
+func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, record []byte), lost func(term uint64)) error {
+	j.cluster.lost.Store(&lost)
 	for {
 		frames, err := j.next(ctx)
 		if err == nil {
 			err = j.persist(ctx, frames)
 		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
 			return fmt.Errorf("follow the stream: %w", err)
 		}
 		for i := range frames {
@@ -213,19 +106,18 @@ func (j *Journal) Follow(ctx context.Context, deliver func(sequence uint64, reco
 // next waits for the next frames and returns at least one.
 func (j *Journal) next(ctx context.Context) ([]frame, error) {
 	r := j.cluster.replica
-	batch := frameBatch{}
-	batch.last, batch.checksum = j.position()
+	j.batch.frames = nil
 	for {
 		entries, err := r.committed(j.taken)
 		for _, e := range entries {
 			j.taken = e.GetIndex()
 			if f, ok := decodeFrame(e); ok && err == nil {
-				err = batch.add(f)
+				err = j.batch.add(f)
 			}
 		}
 		switch {
-		case err != nil || len(batch.frames) > 0:
-			return batch.frames, err
+		case err != nil || len(j.batch.frames) > 0:
+			return j.batch.frames, err
 		case len(entries) > 0:
 			continue
 		}
@@ -273,7 +165,7 @@ func (j *Journal) persist(ctx context.Context, frames []frame) error {
 		full := errors.Is(err, wal.ErrNoSpace)
 		j.diskFull.Store(full)
 		if err == nil {
-			j.committed(frames)
+			j.cluster.last.Store(frames[len(frames)-1].sequence)
 			return nil
 		}
 		if !full {

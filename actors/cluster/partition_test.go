@@ -162,25 +162,25 @@ func (f *testCluster) cutOff(t *testing.T, w *network, cut int, record string) {
 	eventually(t, "a majority everywhere", func() bool { return isolated.cluster.Health().Majority })
 }
 
-// TestTransfer: a leader asks another node to lead only when its own proposal has an outcome.
-func TestTransfer(t *testing.T) {
-	r, asked := &replica{c: &Cluster{config: valid(), ctx: t.Context()}, calls: make(chan call)}, 0
-	j := &Journal{cluster: r.c, pending: &proposal{done: make(chan struct{})}}
+// TestProposing: a leader hands over when each proposal is committed and in the local log, or the disk is full.
+func TestProposing(t *testing.T) {
+	s := openTestStore(t, t.TempDir())
+	if err := s.save(ready(1, 1, 2, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	r, j := &replica{c: &Cluster{}, store: s}, new(Journal)
 	r.c.journal.Store(j)
-	var owner sync.WaitGroup
-	owner.Go(func() {
-		for call := range r.calls {
-			asked++
-			call.done <- false
+	r.state.Store(&replicated{Sequence: 2})
+	for _, tt := range []struct {
+		applied, last uint64
+		full, want    bool
+	}{{1, 2, false, true}, {2, 1, false, true}, {2, 1, true, false}, {2, 2, false, false}} {
+		r.applied.Store(tt.applied)
+		r.c.last.Store(tt.last)
+		j.diskFull.Store(tt.full)
+		if got := r.proposing(); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
 		}
-	})
-	r.transfer()
-	j.end(nil)
-	r.transfer()
-	close(r.calls)
-	owner.Wait()
-	if asked != 1 {
-		t.Errorf("asked %d times, want once", asked)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tasard/tasard/actors"
 	"github.com/tasard/tasard/wal"
 )
 
@@ -350,8 +349,8 @@ func (r *replica) setLeads(leads bool) {
 
 // endLeadership ends the term in which this node decides. The outcome of a record that it has proposed is unknown.
 func (r *replica) endLeadership() {
-	if j := r.c.Journal(); r.leadership.Swap(nil) != nil && j != nil {
-		j.end(actors.ErrOutcomeUnknown)
+	if l, lost := r.leadership.Swap(nil), r.c.lost.Load(); l != nil && lost != nil {
+		(*lost)(l.term)
 	}
 }
 
@@ -361,6 +360,7 @@ func (r *replica) lead(e *pb.Entry) {
 	if l := r.leadership.Load(); !r.leads.Load() || l != nil && l.term == e.GetTerm() || r.raw.BasicStatus().HardState.GetTerm() != e.GetTerm() {
 		return
 	}
+	r.endLeadership() // this node has lost and won an election since
 	r.leadership.Store(&leadership{e.GetTerm(), r.state.Load().Sequence})
 }
 
@@ -517,12 +517,13 @@ func (r *replica) acceptSnapshot(snapshot *pb.Snapshot) bool {
 	return false
 }
 
-// propose proposes an entry in a term in which this node leads. It returns false if it does not, and then nothing was
-// proposed.
-func (r *replica) propose(term uint64, body []byte) (ok bool) {
+// propose proposes a record in a term in which this node leads. It returns false if it does not, and then nothing was
+// proposed. All earlier proposals must have been applied.
+func (r *replica) propose(term uint64, record []byte) (ok bool) {
 	return r.do(func() {
-		status := r.raw.BasicStatus()
-		ok = status.RaftState == raft.StateLeader && status.HardState.GetTerm() == term && r.raw.Propose(body) == nil
+		status, state := r.raw.BasicStatus(), r.state.Load()
+		f := frame{sequence: state.Sequence + 1, previous: state.Checksum, record: record}
+		ok = status.RaftState == raft.StateLeader && status.HardState.GetTerm() == term && r.raw.Propose(f.encode()) == nil
 	}) && ok
 }
 
@@ -589,10 +590,10 @@ const transferMax = time.Second
 // has proposed.
 func (r *replica) transfer() {
 	r.transferUntil.Store(r.c.config.Clock().Add(transferMax).UnixNano())
-	if j := r.c.Journal(); j != nil && j.proposing() {
-		return // the caller tries again
-	}
 	r.do(func() {
+		if r.proposing() {
+			return // the caller tries again
+		}
 		status := r.raw.Status()
 		best, match := uint64(0), uint64(0)
 		for id, p := range status.Progress {
@@ -606,6 +607,15 @@ func (r *replica) transfer() {
 		}
 		r.raw.TransferLeader(best)
 	})
+}
+
+// proposing reports whether entries are not committed yet, or the local log lacks the records of committed ones. With a
+// full disk it does not wait for the local log.
+func (r *replica) proposing() bool {
+	last, err := r.store.LastIndex()
+	j := r.c.Journal()
+	copying := j != nil && !j.diskFull.Load() && r.c.last.Load() < r.state.Load().Sequence
+	return err != nil || r.applied.Load() < last || copying
 }
 
 // create makes this node the only voter of a new cluster. Its log begins after record last.

@@ -71,6 +71,8 @@ func (a *Actor) Receive(msg mailbox.Message) {
 		a.delivered(m)
 	case *writesBlocked:
 		a.writesBlocked()
+	case *leadershipLost:
+		a.replication.lost = m.term
 	case *dropResult:
 		a.dropped(m)
 	case *snapshotResult:
@@ -116,6 +118,9 @@ func (a *Actor) advance() {
 	switch {
 	case a.stopCause != nil:
 		a.rejectAll()
+	case a.proposalLost():
+		a.rejectBatch(ErrOutcomeUnknown)
+		a.advance()
 	case a.snapshot.dropBefore > 0 && !a.writerBusy:
 		before := a.snapshot.dropBefore
 		a.writerBusy, a.snapshot.dropBefore = true, 0
@@ -255,7 +260,7 @@ func (a *Actor) stop(cause *engine.Error) {
 func (a *Actor) rejectAll() {
 	rejectWrites(a.waiting, a.stopCause)
 	a.waiting = nil
-	if a.finishRequest != nil && (!a.writerBusy || a.replication != nil) {
+	if a.finishRequest != nil && !a.writerBusy {
 		a.finishRequest.Reply(struct{}{}, nil)
 		a.finishRequest = nil
 	}

@@ -154,7 +154,7 @@ type follower struct {
 }
 
 func (f *follower) follow() {
-	if err := f.log.Shared.Follow(f.log.ending, f.deliver); err != nil && f.log.ending.Err() == nil {
+	if err := f.log.Shared.Follow(f.log.ending, f.deliver, f.lost); err != nil && f.log.ending.Err() == nil {
 		f.log.Fail(fmt.Errorf("follow the log of the cluster: %w", err))
 	}
 }
@@ -173,6 +173,8 @@ func (f *follower) deliver(sequence uint64, data []byte) {
 	m.err = f.decode(m, data)
 	f.log.Ref.Send(m)
 }
+
+func (f *follower) lost(term uint64) { f.log.Ref.Send(&leadershipLost{term: term}) }
 
 // decode decodes a bundle into m and groups its events by owner.
 func (f *follower) decode(m *Delivered, data []byte) error {
@@ -219,7 +221,8 @@ func (f *follower) decode(m *Delivered, data []byte) error {
 // already leased by this node.
 type replication struct {
 	currencies map[string]*mailbox.Ref
-	stopping   bool // the node stops
+	stopping   bool   // the node stops
+	lost       uint64 // newest term that has ended
 }
 
 // outdated reports whether this node must not decide any more in the term in which the records were made.
@@ -247,6 +250,12 @@ func (a *Actor) writeProblem() error { return Majority{a.log.Shared}.writeProble
 // writesBlocked tells the Actor that this node's changes cannot become durable (Majority.writeProblem).
 type writesBlocked struct{ mailbox.OneWay }
 
+// leadershipLost tells the Actor that a term of Log.Decides has ended.
+type leadershipLost struct {
+	mailbox.OneWay
+	term uint64
+}
+
 // nodeStopping tells the Actor that the node is stopping. Without a majority, the Actor then abandons the proposed
 // bundle.
 type nodeStopping struct{ mailbox.OneWay }
@@ -261,7 +270,8 @@ func (a *Actor) propose(records [][]byte) {
 	a.submitAppend([][]byte{bundle})
 }
 
-// proposalReturned handles the return of Append. It does not answer the writes, because delivered does.
+// proposalReturned handles the return of Append. Without an error, delivered answers the writes, or advance when the
+// term has ended.
 func (a *Actor) proposalReturned(m *appendResult) {
 	switch {
 	case m.err == nil || a.stopCause != nil:
@@ -269,11 +279,15 @@ func (a *Actor) proposalReturned(m *appendResult) {
 		a.rejectBatch(ReadOnly(m.err))
 	case errors.Is(m.err, ErrNotLeader):
 		a.rejectBatch(ErrNotLeader)
-	case errors.Is(m.err, ErrOutcomeUnknown):
-		a.rejectBatch(ErrOutcomeUnknown)
 	default:
 		a.failStop(fmt.Errorf("write to the journal: %w", m.err))
 	}
+}
+
+// proposalLost reports whether the outcome of the writes in flight is unknown, because their term has ended after
+// Append returned.
+func (a *Actor) proposalLost() bool {
+	return a.replication != nil && len(a.inFlight) > 0 && !a.writerBusy && a.inFlight[0].Term <= a.replication.lost
 }
 
 // rejectBatch rejects the writes in flight, if they were not committed before.

@@ -72,10 +72,11 @@ func BatchBytes(records [][]byte) int {
 //
 //	Join        must return before any other method except Close is called
 //	Last, Read  cover this node's copy of the records at the return of Join
-//	Append      appends one record. expected is a term of Leadership. If this node does not lead in that term any more,
-//	            Append does nothing and returns ErrNotLeader; if it ceases to lead meanwhile, ErrOutcomeUnknown. If this
-//	            node's disk has no space for the record, it does nothing and returns wal.ErrNoSpace.
-//	Follow      delivers all later records, including this node's own, before or after Append returns
+//	Append      proposes one record and does not wait for its outcome. expected is a term of Leadership. If this node
+//	            does not lead in that term, Append does nothing and returns ErrNotLeader. If this node's disk has no
+//	            space for the record, it does nothing and returns wal.ErrNoSpace.
+//	Follow      delivers all later records, including this node's own, before or after Append returns; and says when this
+//	            node no longer leads, so that the outcome of its proposals is unknown
 type SharedJournal interface {
 	Journal
 	// Join blocks until this node may serve its copy of the records. It returns the cluster's secret of 32 bytes for
@@ -84,8 +85,9 @@ type SharedJournal interface {
 	// Node returns the ID of this node.
 	Node() engine.NodeID
 	// Follow calls deliver for each durable record after Last, in order and without gaps. It returns nil when ctx ends.
-	// After an error the node must stop. record is valid only during the call.
-	Follow(ctx context.Context, deliver func(sequence uint64, record []byte)) error
+	// After an error the node must stop. record is valid only during the call. Another goroutine calls lost at once when
+	// a term of Leadership has ended.
+	Follow(ctx context.Context, deliver func(sequence uint64, record []byte), lost func(term uint64)) error
 	// Leadership returns the term in which this node leads the cluster, or 0, and the sequence of the newest record of
 	// earlier terms. Records of the term itself come only from this node. It does not block.
 	Leadership() (term, after uint64)

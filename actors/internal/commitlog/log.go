@@ -158,20 +158,16 @@ func (l *Log) Finish(timeout time.Duration) error {
 	return err
 }
 
-// Stop stops the Actor and the goroutines. With a SharedJournal the writer runs until Close, because an Append may
-// block until then.
+// Stop stops the Actor and the goroutines.
 func (l *Log) Stop() {
 	l.Ref.Stop()
-	if l.Shared == nil {
-		l.writer.Wait()
-	}
+	l.writer.Wait()
 	l.snapshots.Wait()
 }
 
-// Close closes the journal. With a SharedJournal it then waits for the writer.
+// Close closes the journal.
 func (l *Log) Close() error {
-	err := l.Journal.Close()
-	if l.writer.Wait(); err != nil {
+	if err := l.Journal.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,7 +56,7 @@ func (j *fakeJournal) Append(expected uint64, records [][]byte) (uint64, error) 
 	return expected + 1, nil
 }
 
-func (j *fakeJournal) Follow(ctx context.Context, deliver func(uint64, []byte)) error {
+func (j *fakeJournal) Follow(ctx context.Context, deliver func(uint64, []byte), _ func(uint64)) error {
 	for i := range j.records {
 		deliver(uint64(i+1), j.record)
 	}
@@ -120,27 +121,38 @@ func TestReplication_BundlesFit(t *testing.T) {
 	})
 }
 
-// TestReplication_AnothersBundleFirst: the outcome of a proposal is unknown when another node's bundle is delivered
-// before it. If it is delivered later, its owners must not apply it: they decided without that bundle.
-func TestReplication_AnothersBundleFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		owner := &collector{}
-		log, system := newReplication(t, &fakeJournal{}, &collector{})
-		r := spawn(t, system, "owner", owner)
-		log.actor.Receive(&Write{From: r, Term: 1, Records: [][]byte{{1}}})
-		log.writer.Wait()
-		log.actor.Receive(&gathered{})
-		log.writer.Wait()
-		for sequence := range uint64(2) {
-			log.actor.Receive(&Delivered{Sequence: sequence + 1, own: sequence == 1, Window: log.window.add(t.Context(), sequence+1)})
-		}
-		if synctest.Wait(); len(owner.results) != 1 || owner.results[0] != ErrOutcomeUnknown {
-			t.Errorf("results %v, want %v", owner.results, ErrOutcomeUnknown)
-		}
-		r.Stop()
-		log.Ref.Stop()
-		system.Close()
-	})
+// TestReplication_OutcomeUnknown: the outcome of a proposal is unknown when another node's bundle is delivered before
+// it, and at once when its term has ended, before or after the return of Append. If it is delivered later, its owners
+// must not apply it: they decided without what came before.
+func TestReplication_OutcomeUnknown(t *testing.T) {
+	for _, messages := range [][]mailbox.Message{
+		{&appendResult{}, &Delivered{}},
+		{&appendResult{}, &leadershipLost{term: 1}},
+		{&leadershipLost{term: 1}, &appendResult{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			owner := &collector{}
+			log, system := newReplication(t, &fakeJournal{}, &collector{})
+			r := spawn(t, system, "owner", owner)
+			messages = slices.Concat([]mailbox.Message{&Write{From: r, Term: 1, Records: [][]byte{{1}}}, &gathered{}, &leadershipLost{}}, messages)
+			for i, m := range append(messages, &Delivered{own: true}) {
+				if d, ok := m.(*Delivered); ok {
+					d.Sequence = log.actor.last + 1
+					d.Window = log.window.add(t.Context(), d.Sequence)
+				}
+				if synctest.Wait(); len(owner.results) > 0 != (i == len(messages)) {
+					t.Errorf("%d results before message %d", len(owner.results), i)
+				}
+				log.actor.Receive(m)
+			}
+			if synctest.Wait(); len(owner.results) != 1 || owner.results[0] != ErrOutcomeUnknown {
+				t.Errorf("results %v, want %v", owner.results, ErrOutcomeUnknown)
+			}
+			r.Stop()
+			log.Ref.Stop()
+			system.Close()
+		})
+	}
 }
 
 // TestA11_TimeoutWithoutMajority: a change that timed out without a majority may still be made.
