@@ -209,7 +209,7 @@ func TestFaultsCluster_RunControls(t *testing.T) {
 		plant{"actors/internal/commitlog/follower.go", "m.currencies[e.CurrencyCode()] = append", "if f.log.Shared.Node() == 2 && sequenceIsOdd(m) { continue }\n\t\t\tm.currencies[e.CurrencyCode()] = append"},
 		plant{"actors/internal/commitlog/follower.go", "func (f *follower) follow() {", "func sequenceIsOdd(m *Delivered) bool { return m.Sequence%2 == 1 }\n\nfunc (f *follower) follow() {"},
 		plant{"actors/write.go", "c.board.post(c.index, c.state.Snapshot())", "if c.clock().UnixMicro()%4 != 3 {\n\t\tc.board.post(c.index, c.state.Snapshot())\n\t}"},
-		plant{"actors/cluster/watch.go", "if !r.leads.Load()", "if c.ctx.Err() == nil { return true }\n\tif !r.leads.Load()"},
+		plant{"actors/cluster/cluster.go", "if !r.leads.Load()", "if c.ctx.Err() == nil { return true }\n\tif !r.leads.Load()"},
 		// A second process of a node is kept out by more than one rule: this one ignores that it is refused, and serves
 		// without the others, with a key of its own.
 		plant{"actors/cluster/transport.go", "refusing++", "accepting++"},

@@ -215,10 +215,13 @@ func leaveCluster(member *cluster.Cluster) error {
 // collectWhileLeading collects (fetches the rates from the sources) while this node leads, until ctx ends. When it
 // returns, no collection is in progress.
 func (n *Node) collectWhileLeading(ctx context.Context) {
-	n.cluster.Lead(ctx, func(leading context.Context) {
-		n.config.Logger.Info("this node collects for the cluster")
-		n.collector.start(ctx)
-		if <-leading.Done(); ctx.Err() == nil {
+	n.cluster.Lead(ctx, func(leads bool) {
+		if leads {
+			n.config.Logger.Info("this node collects for the cluster")
+			n.collector.start(ctx)
+			return
+		}
+		if ctx.Err() == nil {
 			n.config.Logger.Warn("another node may collect for the cluster now")
 		}
 		n.collector.pause()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,7 +111,7 @@ func (c *Cluster) open() (err error) {
 	switch {
 	case err != nil:
 		return err
-	case self.hasStream() && !raftExists:
+	case self.Stream != "" && !raftExists:
 		return earlierVersion(c.config.Dir)
 	}
 	if c.log, err = wal.Open(c.config.Dir, c.config.Log); err != nil {
@@ -121,7 +122,7 @@ func (c *Cluster) open() (err error) {
 	if options.ReserveBytes >= 0 { // a smaller reserve: this node can vote even when its local log is full
 		options.ReserveBytes = raftReserveBytes
 	}
-	if !self.hasStream() { // an interrupted Join has left raft's directory without an identity
+	if self.Stream == "" { // an interrupted Join has left raft's directory without an identity
 		if err := os.RemoveAll(filepath.Join(c.config.Dir, raftDirName)); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (c *Cluster) open() (err error) {
 	if c.store.fresh() { // this directory has never voted, so it may get a new raft ID
 		self.Raft = binary.LittleEndian.Uint64(random[8:]) | 1
 	}
-	if self.hasStream() {
+	if self.Stream != "" {
 		if err := writeIdentity(&c.config, self); err != nil {
 			return err
 		}
@@ -199,7 +200,7 @@ func (c *Cluster) join(ctx context.Context) error {
 
 // tryJoin takes the next step of join. If done is false, err says what the node waits for.
 func (c *Cluster) tryJoin(ctx context.Context, waited time.Duration) (done bool, err error) {
-	r, last, hasStream := c.replica, c.log.Last(), c.self.Load().hasStream()
+	r, last, hasStream := c.replica, c.log.Last(), c.self.Load().Stream != ""
 	r.mu.Lock()
 	err, offer := r.err, r.offer
 	r.offer = nil
@@ -250,14 +251,14 @@ func (r *replica) checkEnd(last uint64) error {
 func (c *Cluster) acceptOffer(offer *replicated) (done bool, err error) {
 	self, last := c.self.Load(), c.log.Last()
 	switch {
-	case self.hasStream() && self.Stream != offer.Stream:
+	case self.Stream != "" && self.Stream != offer.Stream:
 		return true, fmt.Errorf("the cluster has stream %s, the directory %s belongs to stream %s: start this node with an empty directory",
 			offer.Stream, c.config.Dir, self.Stream)
-	case !self.hasStream() && last > 0:
+	case self.Stream == "" && last > 0:
 		return true, fmt.Errorf("the directory %s has %d records that the cluster does not have: start this node with an empty directory",
 			c.config.Dir, last)
 	}
-	if !self.hasStream() {
+	if self.Stream == "" {
 		if err := c.saveIdentity(identity{Stream: offer.Stream}); err != nil {
 			return true, err
 		}
@@ -329,6 +330,152 @@ func (c *Cluster) replaceLog(ctx context.Context) error {
 // the same key, so that a login code of one node is valid on all nodes. The node that creates the cluster draws the
 // key. Raft replicates it with the rest of the state, which a node has when Join has returned.
 func (c *Cluster) LoginCodeKey() []byte { return c.replica.state.Load().CodeKey }
+
+const (
+	watchInterval = 250 * time.Millisecond
+	// reachableWithin is the time after which a node without a heartbeat counts as unreachable. A peer in the raft
+	// group of the stream sends four messages a second. After this time without a message the peer counts as
+	// unreachable too.
+	reachableWithin = 2500 * time.Millisecond
+	// While the stream has no leader, the cluster counts as unhealthy, but only after leaderChangeMax. This time is
+	// enough for a leadership transfer. It does not hide the loss of the majority, because a follower gives up its
+	// leader only a second or more after the newest message of the leader.
+	leaderChangeMax = time.Second
+)
+
+// This line compiles only if leaderChangeMax is at most reachableWithin.
+const _ = uint(reachableWithin - leaderChangeMax)
+
+// watch updates this node's health, sends a heartbeat and checks whether this node must stop (stopOnProblem), every
+// watchInterval. On the leader it also applies a new list of members.
+func (c *Cluster) watch() {
+	r, ticker := c.replica, time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		c.updateHealth()
+		r.observeFollowers()
+		c.sendHeartbeat()
+		c.peers.logChanges()
+		c.stopOnProblem()
+		r.requestReadIndex()
+		r.changeMembers()
+		r.leaveFullDisk()
+		select {
+		case <-ticker.C:
+		case <-c.ctx.Done():
+			return
+		}
+	}
+}
+
+// stopOnProblem makes Follow return an error if this node must stop. There are four reasons: the cluster has removed
+// it; most other nodes have accepted another process with its name; its directory is an old copy; or it joined without
+// the others and has records that they lack.
+func (c *Cluster) stopOnProblem() {
+	if c.Journal() == nil {
+		return
+	}
+	err := c.stopCause()
+	if accepting, refusing := c.transport.acceptance(); err == nil && refusing > accepting {
+		err = c.otherProcessError()
+	}
+	r, last := c.replica, c.last.Load()
+	if err == nil && r.caughtUpSince(c.copiedAt) {
+		err = r.checkEnd(last)
+	}
+	if err != nil {
+		r.stop(err)
+	}
+}
+
+// stopCause returns an error if the cluster has removed this node, or if its directory is an old copy.
+func (c *Cluster) stopCause() error {
+	for _, h := range c.peers.reachable() {
+		if h.Leader && slices.Contains(h.Removed, c.self.Load().Raft) {
+			return errors.New("the cluster has removed this node: start it with an empty directory")
+		}
+	}
+	if c.replica.older.Load() {
+		return errOlder
+	}
+	return nil
+}
+
+func (c *Cluster) otherProcessError() error {
+	return fmt.Errorf("the other nodes have accepted another process as %s, whose machine is in their logs: stop it, or start this node with an "+
+		"empty directory and a number of its own", c.config.name())
+}
+
+func (c *Cluster) updateHealth() {
+	now := c.config.Clock()
+	next := actors.ClusterHealth{Since: now, Leader: c.replica.leaderName()}
+	next.Majority = next.Leader != "" && c.replica.votersComplete()
+	if next.Majority {
+		c.leaderSeenAt = now
+	}
+	next.Majority = next.Majority || maybeTransferring(next.Leader, now.Sub(c.leaderSeenAt))
+	before := c.health.Load()
+	if before.Majority == next.Majority {
+		next.Since = before.Since
+	} else {
+		c.logger.Debug("cluster health changed", "majority", next.Majority, "leader", next.Leader)
+	}
+	c.health.Store(&next)
+}
+
+// maybeTransferring reports whether the leader may be missing only because leadership is being transferred. elapsed is
+// the time since this node most recently saw a majority.
+func maybeTransferring(leader string, elapsed time.Duration) bool {
+	return leader == "" && elapsed < leaderChangeMax
+}
+
+// StepDown transfers leadership to another member, and waits until this node is no longer the leader. Call it before a
+// stop, so that other nodes can go on writing.
+func (c *Cluster) StepDown(ctx context.Context) error {
+	for c.replica.leads.Load() {
+		c.replica.transfer()
+		if err := sleep(ctx, joinRetryInterval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	leasePollInterval = 100 * time.Millisecond
+	// leaseTime is how long a leader may believe that it still leads after a majority has confirmed it. A new leader
+	// holds no lease for this time, and two polls more, in which its predecessor notices that its lease has ended.
+	leaseTime = 800 * time.Millisecond
+)
+
+// Lead calls changed(true) when this node becomes the leader, and changed(false) when another node may lead or ctx
+// ends. At most one node holds the lease at a time, because a majority that has elected another leader no longer
+// confirms this one. But changed(false) may take a moment, so correctness must not depend on this.
+func (c *Cluster) Lead(ctx context.Context, changed func(leads bool)) {
+	leads := false
+	for sleep(ctx, leasePollInterval) == nil {
+		if c.holdsLease() != leads {
+			leads = !leads
+			changed(leads)
+		}
+	}
+	if leads {
+		changed(false)
+	}
+}
+
+// holdsLease reports whether this node leads, a majority has confirmed that within leaseTime, and no earlier leader can
+// still hold the lease. It also asks for the next confirmation.
+func (c *Cluster) holdsLease() bool {
+	r := c.replica
+	if !r.leads.Load() || c.ctx.Err() != nil || !r.votersComplete() || !r.caughtUp() {
+		return false
+	}
+	r.requestReadIndex()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readIndexAskedAt.Sub(r.ledSince) > leaseTime+2*leasePollInterval && c.config.Clock().Sub(r.readIndexAskedAt) < leaseTime
+}
 
 // Journal returns this node's journal, or nil until Join has returned.
 func (c *Cluster) Journal() *Journal { return c.journal.Load() }

@@ -23,7 +23,7 @@ import (
 	"github.com/tasard/tasard/wal"
 )
 
-// Config configures a node of a cluster. The required fields are Cluster, Node, Members, Dir, Secret and Clock.
+// Config configures a node of a cluster. Only Listen, Log and Version may be zero.
 type Config struct {
 	// Cluster is the name of the cluster. It is the same on all nodes.
 	Cluster string
@@ -50,9 +50,7 @@ type Config struct {
 	// Clock returns the present time with a monotonic reading, like time.Now.
 	Clock func() time.Time
 	// Random is the source of the process ID, the raft ID, the stream ID and the secret key for hashes of login codes.
-	// nil = crypto/rand.Reader.
 	Random io.Reader
-	// Logger logs. nil = no log.
 	Logger *slog.Logger
 
 	advertise         string // address that other nodes dial; "" = this node's address in Members
@@ -113,12 +111,6 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("check configuration of the cluster: %w", err)
 	}
 	c.checkpointEntries = cmp.Or(c.checkpointEntries, checkpointEntriesDefault)
-	if c.Random == nil {
-		c.Random = rand.Reader
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
 	own := c.memberAddresses()[c.name()]
 	c.advertise, c.Listen = cmp.Or(c.advertise, own), cmp.Or(c.Listen, own)
 	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/rand"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -13,7 +15,8 @@ const testSecret = "the secret of nodes that run tests"
 // valid returns a configuration for one machine.
 func valid() Config {
 	return Config{
-		Cluster: "c", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Secret: testSecret, Clock: realClock,
+		Cluster: "c", Node: 1, Listen: "127.0.0.1:6222", Dir: "data", Secret: testSecret, Clock: realClock, Random: rand.Reader,
+		Logger:  slog.New(slog.DiscardHandler),
 		Members: []Member{{1, "127.0.0.1:6222"}, {2, "127.0.0.1:6223"}, {3, "127.0.0.1:6224"}},
 	}
 }

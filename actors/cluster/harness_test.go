@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -98,7 +99,7 @@ func (f *testCluster) config(number int, listen, dir string) Config {
 	}
 	return Config{
 		Cluster: "test", Node: engine.NodeID(number), Members: f.members, Listen: listen, Dir: dir, Secret: testSecret,
-		Version: "test", Clock: realClock, Log: wal.Options{ReserveBytes: -1},
+		Version: "test", Clock: realClock, Random: rand.Reader, Log: wal.Options{ReserveBytes: -1},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})).With("node", number),
 	}
 }

@@ -29,8 +29,6 @@ type identity struct {
 	Raft    uint64        `json:"raft"` // random ID of this directory in raft; a new directory is another node
 }
 
-func (i identity) hasStream() bool { return i.Stream != "" }
-
 // readIdentityFile reads cluster.json. found is false if there is no such file.
 func readIdentityFile(dir string) (i identity, found bool, err error) {
 	path := filepath.Join(dir, identityName)
@@ -58,10 +56,10 @@ func earlierVersion(dir string) error {
 		"it, or start this node with an empty directory", dir, raftDirName, ErrUnusable)
 }
 
-// Membership names the cluster and the node to which a data directory belongs.
+// Membership names the cluster and the node to which a data directory belongs. Cluster is "" if it belongs to none.
 type Membership struct{ Cluster, Node string }
 
-// ReadMembership returns the membership of a data directory. Cluster is "" if it belongs to no cluster.
+// ReadMembership returns the membership of a data directory.
 func ReadMembership(dir string) (Membership, error) {
 	i, found, err := readIdentityFile(dir)
 	if err == nil && found && (i.Cluster == "" || i.Node == 0) {
@@ -102,7 +100,7 @@ func (i identity) check(c *Config) error {
 	case i.Node != c.Node:
 		return fmt.Errorf("%s belongs to %s, this is %s: a node keeps its number; start another node with an empty directory",
 			path, NodeName(i.Node), c.name())
-	case !i.hasStream():
+	case i.Stream == "":
 		return fmt.Errorf("%s does not name a stream", path)
 	}
 	return nil
@@ -123,8 +121,9 @@ func writeIdentity(c *Config, i identity) error {
 }
 
 // replaceFile writes data to a file atomically and durably.
-func replaceFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+func replaceFile(path string, data []byte) error {
+	temporary := path + ".new"
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -133,10 +132,10 @@ func replaceFile(path string, data []byte) (err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return err
 	}
 	return syncDir(filepath.Dir(path))
 }

@@ -207,22 +207,27 @@ func TestLead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var holders atomic.Int64
-	held := make(chan context.Context)
+	held := make(chan chan struct{}) // for each leader, a channel that is closed when it no longer leads
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
 	for _, n := range f.nodes {
 		all.Go(func() {
-			n.cluster.Lead(ctx, func(leading context.Context) {
+			var lost chan struct{}
+			n.cluster.Lead(ctx, func(leads bool) {
+				if !leads {
+					holders.Add(-1)
+					close(lost)
+					return
+				}
 				if holders.Add(1) > 1 {
 					t.Error("two nodes lead")
 				}
+				lost = make(chan struct{})
 				select {
-				case held <- leading:
+				case held <- lost:
 				case <-ctx.Done():
 				}
-				<-leading.Done()
-				holders.Add(-1)
 			})
 		})
 	}
@@ -231,11 +236,11 @@ func TestLead(t *testing.T) {
 	if err := f.nodes[leader].cluster.StepDown(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-first.Done()
+	<-first
 	second := <-held
 	w.isolate(f.leader())
 	began := realClock()
-	<-second.Done()
+	<-second
 	lost := realClock().Sub(began)
 	<-held
 	t.Logf("cut off: lost after %s, taken by another node after %s", lost, realClock().Sub(began))

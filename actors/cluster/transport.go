@@ -559,11 +559,10 @@ func (j *Journal) Serve(answer func(request []byte) []byte, backup func(io.Write
 func (j *Journal) Ask(ctx context.Context, request []byte) ([]byte, error) {
 	r := j.cluster.replica
 	leader := r.leaderName()
-	l := j.cluster.transport.link(leader)
-	if l == nil {
-		return nil, actors.ErrNotLeader
+	var answered <-chan []byte
+	if l := j.cluster.transport.link(leader); l != nil {
+		answered = l.call(request)
 	}
-	answered := l.call(request)
 	if answered == nil {
 		return nil, actors.ErrNotLeader
 	}
