@@ -14,79 +14,138 @@ import (
 	"github.com/tasard/tasard/engine/account"
 )
 
-// leaderOperation is a change that every node of a cluster accepts, and that the leader makes. A node that does not
-// lead sends the query to the leader, and answers when it has itself applied what the leader has changed. A node
-// without a cluster does not use it.
-type leaderOperation[Q, A any] struct {
-	name string
-	run  func(*System, Q) (A, error)
+// leaderQuery is a change that every node of a cluster accepts, and that the leader makes. A node that does not lead
+// sends the query to the leader in JSON, and answers when it has itself applied what the leader has changed. A node
+// without a cluster does not use it. Operation tells which other fields are set.
+type leaderQuery struct {
+	Operation string
+
+	// Accounts. The types of the arguments of account.Service have no JSON.
+	Email, Code string            `json:",omitzero"`
+	From        account.Requester `json:",omitzero"`
+	Digest      account.Digest    `json:",omitzero"` // of a session token or an e-mail address
+	Text        string            `json:",omitzero"` // name or ID of a key, a reason, or the mask of an e-mail address
+	Account     uint64            `json:",omitzero"`
+	Quota       account.Quota     `json:",omitzero"`
+	RequiredAt  time.Time         `json:",omitzero"`
+	By          string            `json:",omitzero"` // an operator
+	Asks        [][]byte          `json:",omitzero"` // for leases; see Accounts.Grant
+
+	// Rates.
+	Refreshes []engine.Refresh `json:",omitzero"`
+	Currency  string           `json:",omitzero"`
+	Withdraw  engine.Withdraw  `json:",omitzero"`
+	Release   engine.Release   `json:",omitzero"`
+	Reject    engine.Reject    `json:",omitzero"`
 }
 
-// operations are all operations by name, for the queries of other nodes. An answer is sent with an error too.
-var operations = map[string]func(*System, []byte) (answer any, err error){}
+// leaderAnswer is the answer to a leaderQuery. The result is sent with an error too.
+type leaderAnswer struct {
+	NotLeader bool   // nothing was done
+	Sequence  uint64 // of the leader's newest record after the operation
+	Error     *responseError
 
-func newOperation[Q, A any](name string, run func(*System, Q) (A, error)) *leaderOperation[Q, A] {
-	operations[name] = func(s *System, data []byte) (any, error) {
-		var query Q
-		if err := json.Unmarshal(data, &query); err != nil {
-			return nil, accounts.Internal(fmt.Errorf("read the query of another node: %w", err))
+	Secret  string            `json:",omitzero"` // a session token or an API key
+	Expires time.Time         `json:",omitzero"` // of the session
+	Key     account.KeyRecord `json:",omitzero"`
+	Policy  account.KeyPolicy `json:",omitzero"`
+	Leases  []*responseError  `json:",omitzero"` // a result for each ask
+	Receipt engine.Receipt    `json:",omitzero"`
+}
+
+type responseError struct {
+	Code           engine.Code
+	Message, Cause string
+	RetryAfter     time.Duration
+}
+
+// run makes the change on the leader.
+func (s *System) run(q *leaderQuery) (r leaderAnswer, err error) {
+	switch q.Operation {
+	case "RequestCode", "OpenSession":
+		return s.runLogin(q)
+	case "CloseSession":
+		err = s.accounts.CloseSession(q.Digest)
+	case "CreateKey":
+		var secret account.Secret
+		r.Key, secret, err = s.accounts.CreateKey(q.Digest, q.Text)
+		r.Secret = secret.Reveal()
+	case "RevokeKey":
+		err = s.accounts.RevokeKey(q.Digest, q.Text)
+	case "SuspendAccount":
+		err = s.accounts.SuspendAccount(q.Account, q.Text, q.By)
+	case "RestoreAccount":
+		err = s.accounts.RestoreAccount(q.Account, q.By)
+	case "SetAccountQuota":
+		err = s.accounts.SetAccountQuota(q.Account, q.Quota, q.By)
+	case "UnlockLogin":
+		err = s.accounts.UnlockLogin(account.NewEmailID(q.Digest, q.Text), q.By)
+	case "Announce":
+		r.Policy, err = s.accounts.Announce(q.RequiredAt, q.By)
+	case "WithdrawAnnouncement":
+		err = s.accounts.WithdrawAnnouncement(q.By)
+	case "GrantLeases":
+		for _, err := range s.accounts.Grant(q.Asks) {
+			r.Leases = append(r.Leases, responseErrorOf(err))
 		}
-		return run(s, query)
+	case "Observe":
+		r.Receipt, err = s.observe(q.Refreshes)
+	case "Withdraw":
+		r.Receipt, err = s.execute(q.Currency, q.Withdraw)
+	case "Release":
+		r.Receipt, err = s.execute(q.Currency, q.Release)
+	case "Reject":
+		r.Receipt, err = s.execute(q.Currency, q.Reject)
+	default:
+		message := "the leader does not know the operation; do all nodes have the same version?"
+		err = &engine.Error{Code: engine.CodeInternalError, Message: message}
 	}
-	return &leaderOperation[Q, A]{name, run}
+	return r, err
 }
 
-// Request and response of a query to the leader, in JSON.
-type (
-	leaderRequest struct {
-		Operation string
-		Query     any
+// runLogin is run for the operations that name a person by the e-mail address.
+func (s *System) runLogin(q *leaderQuery) (r leaderAnswer, err error) {
+	email, err := account.ParseEmail(q.Email)
+	switch {
+	case err != nil:
+	case q.Operation == "RequestCode":
+		err = s.accounts.RequestCode(email, q.From)
+	default:
+		var token account.Secret
+		token, r.Expires, err = s.accounts.OpenSession(email, q.Code, q.From)
+		r.Secret = token.Reveal()
 	}
-	receivedRequest struct {
-		Operation string
-		Query     json.RawMessage
-	}
-	leaderResponse[A any] struct {
-		NotLeader bool   // nothing was done
-		Sequence  uint64 // of the leader's newest record after the operation
-		Answer    A
-		Error     *responseError
-	}
-	responseError struct {
-		Code           engine.Code
-		Message, Cause string
-		RetryAfter     time.Duration
-	}
-)
+	return r, err
+}
 
 const (
 	retryLeader     = 10 * time.Millisecond  // time after which a query is sent again that no leader has accepted
 	problemInterval = 250 * time.Millisecond // interval of checks whether a node can apply a change
 )
 
-// do runs the operation on the leader. It tries again only while it is certain that nothing was done: during the
-// election of a leader.
-func (o *leaderOperation[Q, A]) do(s *System, query Q) (answer A, err error) {
+// lead makes a change on the leader. It tries again only while it is certain that nothing was done: during the election
+// of a leader.
+func (s *System) lead(q leaderQuery) (r leaderAnswer, err error) {
 	if err := s.beginChange(); err != nil {
-		return answer, err
+		return r, err
 	}
 	defer s.calls.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.WriteTimeout)
 	defer cancel()
 	for {
 		if _, leads := s.log.Decides(); leads {
-			answer, err = o.run(s, query)
+			r, err = s.run(&q)
 		} else {
-			answer, err = o.ask(ctx, s, query)
+			r, err = s.ask(ctx, &q)
 		}
 		if !errors.Is(err, commitlog.ErrNotLeader) {
-			return answer, err
+			return r, err
 		}
 		if problem := s.log.WriteProblem(); problem != nil {
-			return answer, commitlog.ReadOnly(problem)
+			return r, commitlog.ReadOnly(problem)
 		}
 		if !pause(ctx, retryLeader) {
-			return answer, err
+			return r, err
 		}
 	}
 }
@@ -104,28 +163,27 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // ask sends the query to the leader. After an answer it waits until this node has applied the leader's change.
-func (o *leaderOperation[Q, A]) ask(ctx context.Context, s *System, query Q) (answer A, err error) {
-	body, err := json.Marshal(leaderRequest{o.name, query})
+func (s *System) ask(ctx context.Context, q *leaderQuery) (r leaderAnswer, err error) {
+	body, err := json.Marshal(q)
 	if err != nil {
-		return answer, accounts.Internal(err)
+		return r, accounts.Internal(err)
 	}
 	data, err := s.log.Shared.Ask(ctx, body)
 	if err != nil {
-		return answer, err
+		return r, err
 	}
-	var r leaderResponse[A]
 	if err := json.Unmarshal(data, &r); err != nil {
-		return answer, accounts.Internal(fmt.Errorf("read the leader's answer: %w", err))
+		return leaderAnswer{}, accounts.Internal(fmt.Errorf("read the leader's answer: %w", err))
 	}
 	switch {
 	case r.NotLeader:
-		return answer, commitlog.ErrNotLeader
+		err = commitlog.ErrNotLeader
 	case r.Error != nil:
-		return r.Answer, r.Error.error()
+		err = r.Error.error()
 	case !s.awaitApplied(ctx, r.Sequence):
-		return answer, commitlog.ErrOutcomeUnknown
+		return leaderAnswer{}, commitlog.ErrOutcomeUnknown
 	}
-	return r.Answer, nil
+	return r, err
 }
 
 // awaitApplied waits until this node has applied all records up to a sequence. It returns false if it can't.
@@ -143,21 +201,20 @@ func (s *System) awaitApplied(ctx context.Context, sequence uint64) bool {
 	}
 }
 
-// answer runs an operation for another node, if this node leads.
+// answer makes a change for another node, if this node leads.
 func (s *System) answer(body []byte) []byte {
-	var q receivedRequest
-	var r leaderResponse[any]
+	var q leaderQuery
+	var r leaderAnswer
 	err := json.Unmarshal(body, &q)
-	run := operations[q.Operation]
 	_, leads := s.log.Decides()
 	switch {
 	case s.available() != nil || !leads:
 		r.NotLeader = true
-	case err != nil || run == nil:
-		r.Error = responseErrorOf(&engine.Error{Code: engine.CodeInternalError, Message: "the leader does not know the operation; do all nodes have the same version?"})
+	case err != nil:
+		r.Error = responseErrorOf(accounts.Internal(fmt.Errorf("read the query of another node: %w", err)))
 	default:
-		if r.Answer, err = run(s, q.Query); errors.Is(err, commitlog.ErrNotLeader) {
-			r = leaderResponse[any]{NotLeader: true}
+		if r, err = s.run(&q); errors.Is(err, commitlog.ErrNotLeader) {
+			r = leaderAnswer{NotLeader: true}
 		} else if err != nil {
 			r.Error = responseErrorOf(err)
 		}
@@ -165,7 +222,7 @@ func (s *System) answer(body []byte) []byte {
 	r.Sequence = s.Sequence()
 	data, err := json.Marshal(&r)
 	if err != nil {
-		panic(err) // all answers of operations have an encoding
+		panic(err) // all answers have an encoding
 	}
 	return data
 }
@@ -205,165 +262,70 @@ type leaderAccounts struct {
 	system *System
 }
 
-// Queries of operations, with what JSON can't say of the arguments' types. A change is the query of an operator.
-type (
-	none      struct{}
-	codeQuery struct {
-		Email string
-		From  account.Requester
-	}
-	sessionQuery struct {
-		Email, Code string
-		From        account.Requester
-	}
-	session struct {
-		Token   string
-		Expires time.Time
-	}
-	keyQuery struct {
-		Token account.Digest
-		Text  string // the name of a new key, or the ID of a key
-	}
-	createdKey struct {
-		Key    account.KeyRecord
-		Secret string
-	}
-	change struct {
-		Account    uint64        `json:",omitzero"`
-		Quota      account.Quota `json:",omitzero"`
-		RequiredAt time.Time     `json:",omitzero"`
-		Digest     account.Digest
-		Text       string // a reason or the mask of an e-mail address
-		By         string
-	}
-)
-
-// Operations of account.Service.
-var (
-	requestCode = newOperation("RequestCode", func(s *System, q codeQuery) (none, error) {
-		email, err := account.ParseEmail(q.Email)
-		if err == nil {
-			err = s.accounts.RequestCode(email, q.From)
-		}
-		return none{}, err
-	})
-	openSession = newOperation("OpenSession", func(s *System, q sessionQuery) (session, error) {
-		email, err := account.ParseEmail(q.Email)
-		if err != nil {
-			return session{}, err
-		}
-		token, expires, err := s.accounts.OpenSession(email, q.Code, q.From)
-		return session{token.Reveal(), expires}, err
-	})
-	closeSession = newOperation("CloseSession", func(s *System, token account.Digest) (none, error) {
-		return none{}, s.accounts.CloseSession(token)
-	})
-	createKey = newOperation("CreateKey", func(s *System, q keyQuery) (createdKey, error) {
-		key, secret, err := s.accounts.CreateKey(q.Token, q.Text)
-		return createdKey{key, secret.Reveal()}, err
-	})
-	revokeKey = newOperation("RevokeKey", func(s *System, q keyQuery) (none, error) {
-		return none{}, s.accounts.RevokeKey(q.Token, q.Text)
-	})
-)
-
-// Operations of account.Operator.
-var (
-	suspendAccount = newOperation("SuspendAccount", func(s *System, c change) (none, error) {
-		return none{}, s.accounts.SuspendAccount(c.Account, c.Text, c.By)
-	})
-	restoreAccount = newOperation("RestoreAccount", func(s *System, c change) (none, error) {
-		return none{}, s.accounts.RestoreAccount(c.Account, c.By)
-	})
-	setAccountQuota = newOperation("SetAccountQuota", func(s *System, c change) (none, error) {
-		return none{}, s.accounts.SetAccountQuota(c.Account, c.Quota, c.By)
-	})
-	unlockLogin = newOperation("UnlockLogin", func(s *System, c change) (none, error) {
-		return none{}, s.accounts.UnlockLogin(account.NewEmailID(c.Digest, c.Text), c.By)
-	})
-	announce = newOperation("Announce", func(s *System, c change) (account.KeyPolicy, error) {
-		return s.accounts.Announce(c.RequiredAt, c.By)
-	})
-	withdrawAnnouncement = newOperation("WithdrawAnnouncement", func(s *System, c change) (none, error) {
-		return none{}, s.accounts.WithdrawAnnouncement(c.By)
-	})
-)
+func (a *leaderAccounts) change(q leaderQuery) error {
+	_, err := a.system.lead(q)
+	return err
+}
 
 // RequestCode implements account.Service. The leader sends the e-mail.
 func (a *leaderAccounts) RequestCode(email account.Email, from account.Requester) error {
-	_, err := requestCode.do(a.system, codeQuery{email.String(), from})
-	return err
+	return a.change(leaderQuery{Operation: "RequestCode", Email: email.String(), From: from})
 }
 
 // OpenSession implements account.Service.
 func (a *leaderAccounts) OpenSession(email account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
-	opened, err := openSession.do(a.system, sessionQuery{email.String(), code, from})
-	return account.SecretOf(opened.Token), opened.Expires, err
+	r, err := a.system.lead(leaderQuery{Operation: "OpenSession", Email: email.String(), Code: code, From: from})
+	return account.SecretOf(r.Secret), r.Expires, err
 }
 
 // CloseSession implements account.Service.
 func (a *leaderAccounts) CloseSession(token account.Digest) error {
-	_, err := closeSession.do(a.system, token)
-	return err
+	return a.change(leaderQuery{Operation: "CloseSession", Digest: token})
 }
 
 // CreateKey implements account.Service.
 func (a *leaderAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
-	created, err := createKey.do(a.system, keyQuery{token, name})
-	secret := account.SecretOf(created.Secret)
-	created.Key.Digest = secret.Digest()
-	return created.Key, secret, err
+	r, err := a.system.lead(leaderQuery{Operation: "CreateKey", Digest: token, Text: name})
+	secret := account.SecretOf(r.Secret)
+	r.Key.Digest = secret.Digest()
+	return r.Key, secret, err
 }
 
 // RevokeKey implements account.Service.
 func (a *leaderAccounts) RevokeKey(token account.Digest, id string) error {
-	_, err := revokeKey.do(a.system, keyQuery{token, id})
-	return err
+	return a.change(leaderQuery{Operation: "RevokeKey", Digest: token, Text: id})
 }
 
 // SuspendAccount implements account.Operator.
 func (a *leaderAccounts) SuspendAccount(id uint64, reason, by string) error {
-	_, err := suspendAccount.do(a.system, change{Account: id, Text: reason, By: by})
-	return err
+	return a.change(leaderQuery{Operation: "SuspendAccount", Account: id, Text: reason, By: by})
 }
 
 // RestoreAccount implements account.Operator.
 func (a *leaderAccounts) RestoreAccount(id uint64, by string) error {
-	_, err := restoreAccount.do(a.system, change{Account: id, By: by})
-	return err
+	return a.change(leaderQuery{Operation: "RestoreAccount", Account: id, By: by})
 }
 
 // SetAccountQuota implements account.Operator.
 func (a *leaderAccounts) SetAccountQuota(id uint64, quota account.Quota, by string) error {
-	_, err := setAccountQuota.do(a.system, change{Account: id, Quota: quota, By: by})
-	return err
+	return a.change(leaderQuery{Operation: "SetAccountQuota", Account: id, Quota: quota, By: by})
 }
 
 // UnlockLogin implements account.Operator.
 func (a *leaderAccounts) UnlockLogin(email account.EmailID, by string) error {
-	_, err := unlockLogin.do(a.system, change{Digest: email.Digest(), Text: email.String(), By: by})
-	return err
+	return a.change(leaderQuery{Operation: "UnlockLogin", Digest: email.Digest(), Text: email.String(), By: by})
 }
 
 // Announce implements account.Operator.
 func (a *leaderAccounts) Announce(requiredAt time.Time, by string) (account.KeyPolicy, error) {
-	return announce.do(a.system, change{RequiredAt: requiredAt, By: by})
+	r, err := a.system.lead(leaderQuery{Operation: "Announce", RequiredAt: requiredAt, By: by})
+	return r.Policy, err
 }
 
 // WithdrawAnnouncement implements account.Operator.
 func (a *leaderAccounts) WithdrawAnnouncement(by string) error {
-	_, err := withdrawAnnouncement.do(a.system, change{By: by})
-	return err
+	return a.change(leaderQuery{Operation: "WithdrawAnnouncement", By: by})
 }
-
-// grantLeases decides asks for leases of another node.
-var grantLeases = newOperation("GrantLeases", func(s *System, asks [][]byte) ([]*responseError, error) {
-	results := make([]*responseError, len(asks))
-	for i, err := range s.accounts.Grant(asks) {
-		results[i] = responseErrorOf(err)
-	}
-	return results, nil
-})
 
 // refusedPause is the time after which a node asks again for a lease that the leader has refused.
 const refusedPause = 5 * time.Millisecond
@@ -374,11 +336,11 @@ func (s *System) askLeader(asks [][]byte) []error {
 	defer cancel()
 	results := make([]error, len(asks))
 	for {
-		var answers []*responseError
+		var r leaderAnswer
 		problem := s.log.WriteProblem()
 		err := error(commitlog.ReadOnly(problem))
 		if problem == nil {
-			answers, err = grantLeases.ask(ctx, s, asks)
+			r, err = s.ask(ctx, &leaderQuery{Operation: "GrantLeases", Asks: asks})
 		}
 		if _, leads := s.log.Decides(); errors.Is(err, commitlog.ErrNotLeader) && !leads && pause(ctx, retryLeader) {
 			continue
@@ -387,8 +349,8 @@ func (s *System) askLeader(asks [][]byte) []error {
 			switch {
 			case err != nil:
 				results[i] = err
-			case i < len(answers):
-				results[i] = answers[i].error()
+			case i < len(r.Leases):
+				results[i] = r.Leases[i].error()
 			}
 		}
 		if slices.Contains(results, error(commitlog.ErrNotLeader)) {
@@ -396,43 +358,4 @@ func (s *System) askLeader(asks [][]byte) []error {
 		}
 		return results
 	}
-}
-
-// Operations on rates.
-var (
-	observeOperation = newOperation("Observe", (*System).observe)
-	executeOperation = newOperation("Execute", func(s *System, c currencyCommand) (engine.Receipt, error) { return s.execute(c.Currency, c.command()) })
-)
-
-// currencyCommand is the query of System.Execute. One of the commands is set.
-type currencyCommand struct {
-	Currency string
-	Withdraw *engine.Withdraw `json:",omitempty"`
-	Release  *engine.Release  `json:",omitempty"`
-	Reject   *engine.Reject   `json:",omitempty"`
-}
-
-func newCurrencyCommand(currency string, c engine.Command) currencyCommand {
-	q := currencyCommand{Currency: currency}
-	switch c := c.(type) {
-	case engine.Withdraw:
-		q.Withdraw = &c
-	case engine.Release:
-		q.Release = &c
-	case engine.Reject:
-		q.Reject = &c
-	}
-	return q
-}
-
-func (q *currencyCommand) command() engine.Command {
-	switch {
-	case q.Withdraw != nil:
-		return *q.Withdraw
-	case q.Release != nil:
-		return *q.Release
-	case q.Reject != nil:
-		return *q.Reject
-	}
-	return nil
 }

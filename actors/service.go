@@ -100,7 +100,8 @@ func (s *System) Baselines() (map[string]string, error) {
 // durable observations. The caller may then send all refreshes again: repeated observations change nothing.
 func (s *System) Observe(refreshes []engine.Refresh) (engine.Receipt, error) {
 	if s.log.Shared != nil {
-		return observeOperation.do(s, refreshes)
+		r, err := s.lead(leaderQuery{Operation: "Observe", Refreshes: refreshes})
+		return r.Receipt, err
 	}
 	return s.observe(refreshes)
 }
@@ -233,16 +234,25 @@ func (call *observeCall) add(receipt engine.Receipt, parts []engine.CurrencyRefr
 // the error is nil, the change is durable and published. CodeNotFound means that the currency, the quote or the
 // QuarantineID does not exist. Execute rejects engine.Observe.
 func (s *System) Execute(currency string, c engine.Command) (engine.Receipt, error) {
-	if _, observe := c.(engine.Observe); observe || c == nil {
+	q := leaderQuery{Currency: currency}
+	switch c := c.(type) {
+	case engine.Withdraw:
+		q.Operation, q.Withdraw = "Withdraw", c
+	case engine.Release:
+		q.Operation, q.Release = "Release", c
+	case engine.Reject:
+		q.Operation, q.Reject = "Reject", c
+	default:
 		return engine.Receipt{}, &engine.Error{
 			Code: engine.CodeInvalidParameters, Message: "the command of an operator must be Withdraw, Release or Reject",
 			Cause: errors.New("use Observe, which splits the observations by currency"),
 		}
 	}
-	if s.log.Shared != nil {
-		return executeOperation.do(s, newCurrencyCommand(currency, c))
+	if s.log.Shared == nil {
+		return s.execute(currency, c)
 	}
-	return s.execute(currency, c)
+	r, err := s.lead(q)
+	return r.Receipt, err
 }
 
 // execute is Execute on the node that decides.
