@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -24,8 +25,6 @@ const (
 	electionTicks  = 20                    // an election begins after one to two times as many ticks without a leader
 	heartbeatTicks = 4                     // ticks between two heartbeats of the leader
 	inboxMax       = 4096                  // messages of other nodes that wait for raft; more are dropped
-	storeBytesMax  = 2 * checkpointBytes   // since the newest checkpoint, while the local log lacks committed records
-	roomPause      = 20 * time.Millisecond // time between two checks in awaitRoom
 	campaignsMax   = 5                     // attempts to become the leader after the connection to the leader broke
 	// campaignStagger is how long a node waits for each voter with a smaller ID before it campaigns. If two nodes
 	// campaign at the same time, neither may win.
@@ -198,11 +197,7 @@ func (r *replica) run() {
 			call.done <- true
 		}
 		for r.raw.HasReady() {
-			err := r.awaitRoom()
-			if err == nil {
-				err = r.handle(r.raw.Ready())
-			}
-			if err != nil {
+			if err := r.handle(r.raw.Ready()); err != nil {
 				r.stop(err)
 				return
 			}
@@ -245,9 +240,7 @@ func (r *replica) stop(err error) {
 		return
 	}
 	r.mu.Lock()
-	if r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 	r.mu.Unlock()
 	r.leader.Store(0)
 	r.setLeads(false)
@@ -306,17 +299,6 @@ func (r *replica) save(rd *raft.Ready) error {
 			return err
 		}
 	}
-}
-
-// awaitRoom waits while Follow is far behind, for example because the disk is full. Until it has caught up there is no
-// checkpoint, so the store could grow without limit.
-func (r *replica) awaitRoom() error {
-	for r.c.Journal() != nil && r.store.bytes >= storeBytesMax && r.c.last.Load() < r.state.Load().Sequence {
-		if err := r.pause(roomPause); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // pause waits for d. Meanwhile it rejects calls, because their callers must not wait for a disk.

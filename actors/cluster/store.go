@@ -30,10 +30,9 @@ const (
 // together (see write).
 type store struct {
 	*raft.MemoryStorage
-	log     *wal.Log
-	every   uint64 // number of entries after which a checkpoint is due
-	entries uint64 // since the newest checkpoint
-	bytes   int
+	log   *wal.Log
+	every uint64 // number of entries after which a checkpoint is due
+	bytes int    // written since the newest checkpoint
 }
 
 // replicated is the state that all nodes derive from the entries. It is the data of raft's snapshots.
@@ -106,7 +105,7 @@ func (s *store) replayCheckpoint(b []byte) error {
 		}
 		b = b[size+int(n):] //nolint:gosec // see above
 	}
-	s.entries, s.bytes = 0, 0
+	s.bytes = 0
 	return nil
 }
 
@@ -123,13 +122,11 @@ func (s *store) replayRecord(record []byte) error {
 		return errors.Join(proto.Unmarshal(body, snapshot), s.ApplySnapshot(snapshot))
 	case kindEntry:
 		e := new(pb.Entry)
-		s.count(len(record))
+		s.bytes += len(record)
 		return errors.Join(proto.Unmarshal(body, e), s.Append([]*pb.Entry{e}))
 	}
 	return fmt.Errorf("a record of kind %q: run the newer program on this directory", record[0])
 }
-
-func (s *store) count(bytes int) { s.entries, s.bytes = s.entries+1, s.bytes+bytes }
 
 func encodeRecord(kind byte, m proto.Message) []byte { return append([]byte{kind}, mustMarshal(m)...) }
 
@@ -173,7 +170,7 @@ func (s *store) write(records [][]byte) error {
 			return err
 		}
 		for _, r := range records[:n] {
-			s.count(len(r))
+			s.bytes += len(r)
 		}
 		records = records[n:]
 	}
@@ -195,7 +192,8 @@ func (s *store) bootstrap(id uint64, state replicated) error {
 // checkpointDue reports whether the log is long and a snapshot after the entry with index applied would shorten it.
 func (s *store) checkpointDue(applied uint64) bool {
 	snapshot, err := s.Snapshot()
-	return err == nil && applied > snapshot.GetMetadata().GetIndex() && (s.entries >= s.every || s.bytes >= checkpointBytes)
+	index := snapshot.GetMetadata().GetIndex()
+	return err == nil && applied > index && (applied-index >= s.every || s.bytes >= checkpointBytes)
 }
 
 // checkpoint replaces the entries up to index applied by a snapshot. state is the state after these entries.
@@ -236,7 +234,7 @@ func (s *store) checkpoint(applied uint64, conf *pb.ConfState, state replicated)
 	if err != nil {
 		return err
 	}
-	s.entries, s.bytes = 0, 0
+	s.bytes = 0
 	if first, err := s.FirstIndex(); err == nil && applied > s.every/2 && applied-s.every/2 >= first {
 		if err := s.Compact(applied - s.every/2); err != nil {
 			return err
