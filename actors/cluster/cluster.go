@@ -414,11 +414,8 @@ func (c *Cluster) updateHealth() {
 		c.leaderSeenAt = now
 	}
 	next.Majority = next.Majority || maybeTransferring(next.Leader, now.Sub(c.leaderSeenAt))
-	before := c.health.Load()
-	if before.Majority == next.Majority {
+	if before := c.health.Load(); before.Majority == next.Majority {
 		next.Since = before.Since
-	} else {
-		c.logger.Debug("cluster health changed", "majority", next.Majority, "leader", next.Leader)
 	}
 	c.health.Store(&next)
 }

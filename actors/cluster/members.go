@@ -52,14 +52,6 @@ func (t *peerTable) receive(from string, body []byte) {
 	t.cluster.transport.learn(h.Name, h.Address)
 }
 
-// drop removes a node from the table.
-func (t *peerTable) drop(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.byName, name)
-	t.cluster.transport.unlink(name)
-}
-
 // logChanges logs once that a node is not reachable, and that it is reachable again. It drops an unreachable node that
 // is neither in the list of members nor in raft: it has left.
 func (t *peerTable) logChanges() {
@@ -71,7 +63,10 @@ func (t *peerTable) logChanges() {
 		t.lost[h.Name] = lost
 		switch {
 		case lost && !t.cluster.config.isMember(h.Name) && !slices.Contains(nodes, nodeName{h.Name}):
-			t.drop(h.Name)
+			t.mu.Lock()
+			delete(t.byName, h.Name)
+			t.mu.Unlock()
+			t.cluster.transport.unlink(h.Name)
 		case changed && lost:
 			t.cluster.logger.Warn("node not reachable", "node", h.Name, "address", h.Address)
 		case changed:

@@ -75,7 +75,7 @@ type transport struct {
 	mu      sync.Mutex
 	links   map[string]*link    // by the name of the node
 	open    map[*tls.Conn]hello // the process at the other end; zero if it has not authenticated itself
-	pending []*tls.Conn         // accepted connections that have not authenticated themselves, the oldest first
+	pending []*tls.Conn         // connections that have not authenticated themselves, the oldest first
 	closed  bool
 }
 
@@ -329,7 +329,9 @@ func readMessage(r io.Reader) (kind byte, body []byte, err error) {
 	return head[4], body, err
 }
 
-// begin registers a connection. It returns false and closes the connection if the transport is closed.
+// begin registers a connection. It returns false and closes the connection if the transport is closed. It limits the
+// number of connections that have not authenticated themselves: beyond the limit it closes the oldest, so that a node
+// can connect even during a flood.
 func (t *transport) begin(conn *tls.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -337,7 +339,13 @@ func (t *transport) begin(conn *tls.Conn) bool {
 		_ = conn.Close()
 		return false
 	}
-	t.open[conn] = hello{}
+	if len(t.pending) >= pendingMax {
+		oldest := t.pending[0]
+		_ = oldest.Close()
+		t.pending = t.pending[1:]
+		t.log.write("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", oldest.RemoteAddr().String())
+	}
+	t.open[conn], t.pending = hello{}, append(t.pending, conn)
 	return true
 }
 
@@ -395,27 +403,10 @@ func (t *transport) accept() {
 			_ = sleep(t.c.ctx, dialInterval)
 			continue
 		}
-		if conn := tls.Server(&timedConn{raw, silenceMax}, t.tls); t.admit(conn) {
+		if conn := tls.Server(&timedConn{raw, silenceMax}, t.tls); t.begin(conn) {
 			t.c.start(func() { t.serve(conn) })
 		}
 	}
-}
-
-// admit limits the number of connections that have not authenticated themselves. Beyond the limit it closes the oldest,
-// so that a node can connect even during a flood.
-func (t *transport) admit(conn *tls.Conn) bool {
-	if !t.begin(conn) {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.pending) >= pendingMax {
-		_ = t.pending[0].Close()
-		t.pending = t.pending[1:]
-		t.log.write("flood", slog.LevelWarn, "too many connections that are not from nodes", "address", conn.RemoteAddr().String())
-	}
-	t.pending = append(t.pending, conn)
-	return true
 }
 
 // serve reads the messages of another node.
