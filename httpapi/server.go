@@ -187,7 +187,7 @@ func (s *Server) Serve(ln net.Listener) error {
 func (s *Server) connConfig() conn.Config {
 	return conn.Config{
 		MaxConns: s.config.Limits.ConnsMax, MaxConnsPerClient: s.config.Limits.ConnsPerClient, ExemptClients: s.proxies.Contains,
-		IdleTimeout: s.config.Limits.IdleTimeout, WriteTimeout: s.config.Limits.WriteTimeout,
+		ReadTimeout: s.config.Limits.ReadTimeout, WriteTimeout: s.config.Limits.WriteTimeout, IdleTimeout: s.config.Limits.IdleTimeout,
 		TLS: s.tls, Log: s.config.Logger, Counts: s.load.conns,
 		Express: s.express, OnShortage: func() { s.load.shortage.Report(s.load.clock()) },
 	}
@@ -291,6 +291,7 @@ func (s *Server) rejectUnreadable(ctx *fasthttp.RequestCtx, err error) {
 			return
 		}
 		c.User = nil
+		c.ExtendWrite()
 	}
 	closeUnread(ctx)
 	switch {

@@ -144,6 +144,9 @@ func (c *Conn) answerExpress(read []byte) (remaining int, err error) {
 	}
 	used, err := c.listener.config.Express(c, read)
 	remaining = copy(read, read[used:])
+	if remaining > 0 && c.deadlinesSet > 0 { // fasthttp does not set the read deadline again while it awaits a head
+		_ = c.Conn.SetReadDeadline(c.listener.began.Add(c.Now() + c.listener.config.ReadTimeout))
+	}
 	if !c.state.CompareAndSwap(connInExpress, connServing) {
 		c.state.Store(connServing) // the server is shutting down
 		if remaining == 0 {
@@ -164,6 +167,11 @@ func (c *Conn) Extend(now time.Duration) {
 	c.deadlinesSet = now
 	_ = c.Conn.SetReadDeadline(began.Add(now + config.IdleTimeout))
 	_ = c.Conn.SetWriteDeadline(began.Add(now + config.WriteTimeout))
+}
+
+// ExtendWrite starts the write timeout again. fasthttp does not do so for the response to a request that it can't read.
+func (c *Conn) ExtendWrite() {
+	_ = c.Conn.SetWriteDeadline(c.listener.began.Add(c.Now() + c.listener.config.WriteTimeout))
 }
 
 // Write implements net.Conn. After a failed write, all further writes fail at once. Otherwise the error response to a

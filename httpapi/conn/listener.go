@@ -50,8 +50,8 @@ type Config struct {
 	MaxConnsPerClient int
 	// ExemptClients reports whether an address, such as a proxy's, is exempt from MaxConnsPerClient.
 	ExemptClients func(netip.Addr) bool
-	// IdleTimeout and WriteTimeout are those of the fasthttp.Server.
-	IdleTimeout, WriteTimeout time.Duration
+	// ReadTimeout, WriteTimeout and IdleTimeout are those of the fasthttp.Server.
+	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
 	// TLS is the TLS configuration; nil means no TLS. With TLS, connections that are not TCP are closed.
 	TLS *tls.Config
 	// Express, if not nil, may answer requests before fasthttp reads them. read contains newly received bytes and begins
