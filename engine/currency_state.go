@@ -111,7 +111,7 @@ type Decision struct {
 // quote or the quarantined observation does not exist, or if the observation can't be released.
 func (c *CurrencyState) Decide(command Command, now time.Time) (Decision, error) {
 	c.undo()
-	now = plainUTC(now)
+	now = PlainUTC(now)
 	switch command := command.(type) {
 	case Observe:
 		return c.DecideAll([]Observe{command}, now)[0], nil
@@ -137,7 +137,7 @@ func (c *CurrencyState) DecideAll(commands []Observe, now time.Time) []Decision 
 	decisions := make([]Decision, len(commands))
 	var events []Event
 	for i := range commands {
-		c.observe(&decisions[i], commands[i].Refreshes, plainUTC(now))
+		c.observe(&decisions[i], commands[i].Refreshes, PlainUTC(now))
 		events = append(events, decisions[i].Events...)
 	}
 	c.decided, c.ahead = events, len(events) > 0

@@ -350,7 +350,7 @@ func (e *Refreshed) setSlot(refresh *Refresh) {
 	if refresh.Slot.IsZero() {
 		return
 	}
-	e.Slot, e.Currencies = plainUTC(refresh.Slot), max(1, refresh.currencies)
+	e.Slot, e.Currencies = PlainUTC(refresh.Slot), max(1, refresh.currencies)
 	if len(refresh.Baseline) <= BaselineBytesMax {
 		e.Baseline = refresh.Baseline
 	}

@@ -63,7 +63,7 @@ func newValidator(c *CurrencyState, refresh *Refresh, now time.Time) *validator 
 	if currency, known := c.catalogue.Currency(c.currency); known {
 		v.defaultRange.Lowest, v.defaultRange.Highest = currency.Lowest, currency.Highest
 	}
-	v.refresh.ObservedAt = plainUTC(v.observedAt(refresh))
+	v.refresh.ObservedAt = PlainUTC(v.observedAt(refresh))
 	for i := range refresh.Observations {
 		v.read(i, &refresh.Observations[i])
 	}
@@ -89,7 +89,7 @@ func (v *validator) observedAt(refresh *Refresh) time.Time {
 func (v *validator) read(i int, observation *Observation) {
 	c := &v.candidates[i]
 	c.observation, c.key, c.plausible = *observation, observation.Key(), v.plausibleRange(observation.EffectiveDate)
-	c.observation.PublishedAt, c.observation.ExpiresAt = plainUTC(observation.PublishedAt), plainUTC(observation.ExpiresAt)
+	c.observation.PublishedAt, c.observation.ExpiresAt = PlainUTC(observation.PublishedAt), PlainUTC(observation.ExpiresAt)
 	var buyErr, sellErr error
 	c.buy, buyErr = parseSide(observation.Buy)
 	c.sell, sellErr = parseSide(observation.Sell)
@@ -103,8 +103,8 @@ func (v *validator) read(i int, observation *Observation) {
 	c.backfill = c.last != nil && v.refresh.ObservedAt.Before(c.last.LastCheckedAt)
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
-func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
+// PlainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
+func PlainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // parseSide parses a source's text for a side. An empty text is null. A leading zero, as in 057.5, is an error, because
 // the source has probably lost a digit.

@@ -255,7 +255,7 @@ func (a *Account) CreateKey(key KeyRecord) (Event, error) {
 		return nil, &engine.Error{Code: engine.CodeKeyLimitReached, Message: "the account has two active keys; revoke one first"}
 	}
 	a.keysPending++
-	key.CreatedAt = plainUTC(key.CreatedAt)
+	key.CreatedAt = engine.PlainUTC(key.CreatedAt)
 	return &KeyCreated{a.id, key}, nil
 }
 
@@ -272,7 +272,7 @@ func (a *Account) RevokeKey(id, by string, now time.Time) (Event, error) {
 	case key == nil:
 		return nil, &engine.Error{Code: engine.CodeNotFound, Message: "the account has no key with this id"}
 	case key.active():
-		return &KeyRevoked{a.id, id, plainUTC(now), by}, nil
+		return &KeyRevoked{a.id, id, engine.PlainUTC(now), by}, nil
 	}
 	return nil, nil
 }

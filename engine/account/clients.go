@@ -188,14 +188,8 @@ func clientNetworks(addr netip.Addr) []clientNetwork {
 
 var (
 	ipv4Networks = [...]clientNetwork{{32, 1}, {24, 0}}
-	ipv6Networks = [...]clientNetwork{{64, 1}, {56, network56Clients}, {48, network48Clients}}
-)
-
-// Limits of IPv6 networks, in multiples of the limit of one client. Providers of mobile networks give each phone a /64,
-// so a network may have many clients.
-const (
-	network56Clients = 16
-	network48Clients = 64
+	// Providers of mobile networks give each phone a /64, so a wider network may have many clients.
+	ipv6Networks = [...]clientNetwork{{64, 1}, {56, 16}, {48, 64}}
 )
 
 // WidestPrefix returns the widest prefix of an address that has a limit.
@@ -240,32 +234,23 @@ func (t loginClients) charge(addr netip.Addr, of func(*loginClient) *HourCounter
 
 // uses returns the number of today's code requests and login attempts from the widest network of an address.
 func (t loginClients) uses(addr netip.Addr, now ClockReading) int {
-	if c := t.network(addr); c != nil {
-		return c.uses.on(now.today())
-	}
-	return 0
+	return t.network(addr).uses.on(now.today())
 }
 
-// network returns the counters of the widest network of an address, or nil.
+// network returns the counters of the widest network of an address, or empty ones.
 func (t loginClients) network(addr netip.Addr) *loginClient {
 	networks := clientNetworks(addr)
-	return t[networkPrefix(addr, networks[len(networks)-1].bits)]
+	return cmp.Or(t[networkPrefix(addr, networks[len(networks)-1].bits)], &loginClient{})
 }
 
 // mailsOf returns the number of mails to an e-mail address requested today by a client's network.
 func (t loginClients) mailsOf(addr netip.Addr, email EmailID, today engine.Date) int {
-	if c := t.network(addr); c != nil {
-		return c.mails[email.digest].on(today)
-	}
-	return 0
+	return t.network(addr).mails[email.digest].on(today)
 }
 
 // addMail counts a mail for the network of a client. It forgets the mails of earlier days.
 func (t loginClients) addMail(addr netip.Addr, email EmailID, today engine.Date) {
 	c := t.network(addr)
-	if c == nil {
-		return // removed since the request
-	}
 	if c.mails == nil {
 		c.mails = map[Digest]DayCounter{}
 	}

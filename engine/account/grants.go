@@ -79,26 +79,22 @@ func (d *DayGrants) Covers(account uint64, day engine.Date) bool {
 	return size > 0 || day <= d.ClosedUntil
 }
 
-// find returns the size of the grant of a day for an account, and whether the account may begin to use it. It may if
-// the newest grant for the account is of that day, only this process made grants of that day, and End was not called.
-// If processes with different numbers of shards made grants of the day, the size is that of the largest.
-func (d *DayGrants) find(account uint64, day engine.Date) (size int, usable bool) {
-	newest := true
-	for i := len(d.Grants) - 1; i >= 0; i-- {
-		g := d.Grants[i]
-		if account%g.Shards != g.Shard {
-			continue
+// find returns the size of the grant of a day for an account, and whether only this process made grants of that day for
+// it. If processes with different numbers of shards made grants of the day, the size is that of the largest.
+func (d *DayGrants) find(account uint64, day engine.Date) (size int, own bool) {
+	own = true
+	for i := range d.Grants {
+		if g := &d.Grants[i]; g.Day == day && account%g.Shards == g.Shard {
+			size, own = max(size, g.Size), own && g.own
 		}
-		if g.Day == day {
-			if size == 0 {
-				usable = newest
-			}
-			usable = usable && g.own
-			size = max(size, g.Size)
-		}
-		newest = false
 	}
-	return size, usable && !d.ended
+	return size, own
+}
+
+// usable reports whether an account may begin to use the grant of a day.
+func (d *DayGrants) usable(account uint64, day engine.Date) bool {
+	_, own := d.find(account, day)
+	return own && !d.ended && d.isNewest(account, day)
 }
 
 // isNewest reports whether the newest grant for an account is of this day. An older grant is still in use if the clock
@@ -149,13 +145,6 @@ func (d *DayGrants) OfShard(shard, shards uint64) DayGrants {
 	})}
 }
 
-// ofThisProcess reports whether only this process made grants of a day for an account.
-func (d *DayGrants) ofThisProcess(account uint64, day engine.Date) bool {
-	return !slices.ContainsFunc(d.Grants, func(g DayGrant) bool {
-		return !g.own && g.Day == day && account%g.Shards == g.Shard
-	})
-}
-
 // spentMax returns an upper bound of the requests that an account has spent from grants in the last minute. The
 // newest day with an event of the account does not count, because that event includes the grant.
 func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration) (sum int) {
@@ -171,10 +160,10 @@ func (d *DayGrants) spentMax(account uint64, days *dayCounts, now time.Duration)
 // or a later day. It counts the whole grant, because the quota may have been larger when the account spent the grant.
 func (a *Account) chargeEarlierGrant(day engine.Date, policy QuotaPolicy) {
 	grants := policy.Grants
-	if grants == nil || a.days.day >= day || grants.ofThisProcess(a.id, day) {
+	if grants == nil || a.days.day >= day {
 		return
 	}
-	if size, _ := grants.find(a.id, day); size > 0 {
+	if size, own := grants.find(a.id, day); !own {
 		a.days.dayCount = dayCount{day: day, leased: size, granted: size, spent: size}
 	}
 }
@@ -185,7 +174,8 @@ func (a *Account) takeGrant(day engine.Date, policy QuotaPolicy) {
 	if grants == nil || a.node != 0 || a.days.day >= day || a.asking {
 		return
 	}
-	if size, usable := grants.find(a.id, day); usable && day > grants.ClosedUntil {
+	if grants.usable(a.id, day) && day > grants.ClosedUntil {
+		size, _ := grants.find(a.id, day)
 		size = min(size, a.quota(policy).Day)
 		a.days.dayCount = dayCount{day: day, leased: size, granted: size}
 	}

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -115,7 +116,7 @@ func (a *Account) NextLease(digest Digest, now ClockReading, policy QuotaPolicy,
 	a.lastLeaseSize, a.asking, a.askedAt = size, true, now.Monotonic
 	lease := &Leased{
 		Account: a.id, Day: day, Count: added + count.granted, Refunded: refunded, Unspent: unspent, Monotonic: now.Monotonic,
-		At: plainUTC(now.Wall), Node: a.node, RecentAdmitted: a.minute.count(),
+		At: engine.PlainUTC(now.Wall), Node: a.node, RecentAdmitted: a.minute.count(),
 	}
 	if key := a.keys.byDigest(digest); key != nil {
 		lease.KeyID = key.id
@@ -380,14 +381,10 @@ func (a *Account) setLease(lease LeaseState, now ClockReading) {
 		}
 		return
 	}
-	i, found := slices.BinarySearchFunc(a.nodeLeases, lease.Node, func(s LeaseState, node engine.NodeID) int { return int(s.Node) - int(node) })
-	switch {
-	case found && empty:
-		a.nodeLeases = slices.Delete(a.nodeLeases, i, i+1)
-	case found:
-		a.nodeLeases[i] = lease
-	case !empty:
-		a.nodeLeases = slices.Insert(a.nodeLeases, i, lease)
+	a.nodeLeases = slices.DeleteFunc(a.nodeLeases, func(s LeaseState) bool { return s.Node == lease.Node })
+	if !empty {
+		a.nodeLeases = append(a.nodeLeases, lease)
+		slices.SortFunc(a.nodeLeases, func(a, b LeaseState) int { return cmp.Compare(a.Node, b.Node) })
 	}
 }
 

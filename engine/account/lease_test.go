@@ -527,7 +527,7 @@ func TestL1_GrantsOfADay(t *testing.T) {
 		"taken back":                 {own.Apply(DayGranted{Shard: 1, Shards: 2, Day: today, TakenBack: true}, true), 7, today, false, false},
 		"another shard's taken back": {own.Apply(DayGranted{Shard: 0, Shards: 2, Day: today, TakenBack: true}, true), 7, today, true, true},
 	} {
-		if _, usable := c.grants.find(c.account, c.day); c.grants.Covers(c.account, c.day) != c.covers || usable != c.usable {
+		if usable := c.grants.usable(c.account, c.day); c.grants.Covers(c.account, c.day) != c.covers || usable != c.usable {
 			t.Errorf("%s: covers %t, usable %t", name, !c.covers, usable)
 		}
 	}

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -95,16 +96,12 @@ func (c ClockReading) today() engine.Date {
 	return dayOf(c.Wall)
 }
 
-// plainUTC removes the location and the monotonic clock reading, so that equal times are equal values after a replay.
-func plainUTC(t time.Time) time.Time { return t.Round(0).UTC() }
-
 // minuteWindow is an exact sliding window: the monotonic times of the requests admitted in the last 60 seconds, oldest
 // first. Expired times stay at the front until they are half of the list, so the cost of a request does not depend on
 // the limit.
 type minuteWindow struct {
 	admitted []time.Duration
-	oldest   time.Duration // a copy of the first unexpired time: a request then does not wait for the list's memory
-	expired  int           // number of expired times
+	expired  int // number of expired times
 
 	// Requests that may have been admitted before a restart. They count as admitted at one time, before the others.
 	restored   int
@@ -118,13 +115,10 @@ func (m *minuteWindow) count() int { return m.restored + len(m.active()) }
 
 // at returns the time of request i of the window; request 0 is the oldest.
 func (m *minuteWindow) at(i int) time.Duration {
-	switch i -= m.restored; {
-	case i < 0:
+	if i < m.restored {
 		return m.restoredAt
-	case i == 0:
-		return m.oldest
 	}
-	return m.active()[i]
+	return m.active()[i-m.restored]
 }
 
 // leftBy returns how many requests will have left the window by a later time.
@@ -144,28 +138,18 @@ func (m *minuteWindow) add(now ClockReading) {
 	if len(m.admitted) == cap(m.admitted) && 2*m.expired >= len(m.admitted) {
 		m.admitted, m.expired = m.admitted[:copy(m.admitted, m.active())], 0
 	}
-	if len(m.active()) == 0 {
-		m.oldest = now.Monotonic
-	}
 	m.admitted = append(m.admitted, now.Monotonic)
 }
 
 func (m *minuteWindow) expire(now ClockReading) {
-	for len(m.active()) > 0 && now.Monotonic-m.oldest >= MinuteSpan {
+	for len(m.active()) > 0 && now.Monotonic-m.active()[0] >= MinuteSpan {
 		m.expired++
-		m.setOldest()
 	}
 	if len(m.active()) == 0 {
 		m.admitted, m.expired = m.admitted[:0], 0
 	}
 	if now.Monotonic-m.restoredAt >= MinuteSpan {
 		m.restored = 0
-	}
-}
-
-func (m *minuteWindow) setOldest() {
-	if active := m.active(); len(active) > 0 {
-		m.oldest = active[0]
 	}
 }
 
@@ -184,7 +168,6 @@ func (m *minuteWindow) window(limit int, now ClockReading) Window {
 func (m *minuteWindow) refund(admittedAt ClockReading) {
 	if i, found := slices.BinarySearch(m.active(), admittedAt.Monotonic); found {
 		m.admitted = slices.Delete(m.admitted, m.expired+i, m.expired+i+1)
-		m.setOldest()
 	}
 }
 
@@ -254,17 +237,11 @@ type QuotaPolicy struct {
 }
 
 func (a *Account) quota(policy QuotaPolicy) Quota {
-	var quota Quota
-	if a.special != nil {
-		quota = a.special.quota
+	if a.special == nil {
+		return policy.DefaultQuota
 	}
-	if quota.Day == 0 {
-		quota.Day = policy.DefaultQuota.Day
-	}
-	if quota.Minute == 0 {
-		quota.Minute = policy.DefaultQuota.Minute
-	}
-	return quota
+	own := a.special.quota
+	return Quota{cmp.Or(own.Day, policy.DefaultQuota.Day), cmp.Or(own.Minute, policy.DefaultQuota.Minute)}
 }
 
 // Admit admits and charges one request with an API key, or denies it. If needsLease is true, it has done neither: call

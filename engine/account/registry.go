@@ -209,7 +209,7 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 	if err := r.checkCodesOfAll(row, share, now); err != nil {
 		return nil, err
 	}
-	return &CodeIssued{Email: email, At: plainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: true, Browser: from.Browser}, nil
+	return &CodeIssued{Email: email, At: engine.PlainUTC(now.Wall), Monotonic: now.Monotonic, Mailed: true, Browser: from.Browser}, nil
 }
 
 // checkCodesOfAll returns an error if the requester's share of the hour's codes is used up. Addresses without an
@@ -305,7 +305,7 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 		return nil, errTooManyAttempts(wait)
 	}
 	if !match {
-		return &CodeFailed{email, plainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
+		return &CodeFailed{email, engine.PlainUTC(now.Wall), now.Monotonic, pending.Browser}, errInvalidCode()
 	}
 	account := row.Account
 	if account == 0 {
@@ -313,7 +313,7 @@ func (r *Registry) TryCode(email EmailID, code string, token Digest, from Reques
 	}
 	return &SessionOpened{
 		Account: account, New: row.Account == 0, Email: email, Token: token,
-		Expires: plainUTC(now.Wall).Add(SessionLifetime), At: plainUTC(now.Wall), Monotonic: now.Monotonic, Browser: pending.Browser,
+		Expires: engine.PlainUTC(now.Wall).Add(SessionLifetime), At: engine.PlainUTC(now.Wall), Monotonic: now.Monotonic, Browser: pending.Browser,
 	}, nil
 }
 

@@ -131,13 +131,9 @@ func keyChecksum(signed []byte) (checksum [keyChecksumLength]byte) {
 	return checksum
 }
 
-// isKeyByte is true for bytes that are allowed in the random part of a key.
-var isKeyByte = func() (valid [256]bool) {
-	for _, c := range []byte(base62) {
-		valid[c] = true
-	}
-	return valid
-}()
+func isBase62(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
 
 // ParseKey returns the digest of a well-formed key, and false for any other text. It does not allocate and does not
 // retain text.
@@ -153,7 +149,7 @@ func ParseKey(text []byte) (Digest, bool) {
 		return Digest{}, false
 	}
 	for _, c := range text[len(KeyPrefixLive):] {
-		if !isKeyByte[c] {
+		if !isBase62(c) {
 			return Digest{}, false
 		}
 	}

@@ -117,7 +117,7 @@ func (p KeyPolicy) Required(now time.Time) bool {
 
 // Announce returns the event that requires keys from requiredAt, rounded down to a second.
 func (p KeyPolicy) Announce(requiredAt, now time.Time, by string) (*Announced, error) {
-	requiredAt, now = plainUTC(requiredAt).Truncate(time.Second), plainUTC(now)
+	requiredAt, now = engine.PlainUTC(requiredAt).Truncate(time.Second), engine.PlainUTC(now)
 	if p.Required(now) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: fmt.Sprintf("keys are required since %s", p.RequiredAt.Format(time.RFC3339))}
 	}
@@ -133,5 +133,5 @@ func (p KeyPolicy) Withdraw(now time.Time, by string) (*AnnouncementWithdrawn, e
 	if !p.Pending(now) {
 		return nil, &engine.Error{Code: engine.CodeInvalidParameters, Message: "no announcement is pending"}
 	}
-	return &AnnouncementWithdrawn{plainUTC(now), by}, nil
+	return &AnnouncementWithdrawn{engine.PlainUTC(now), by}, nil
 }
