@@ -78,11 +78,11 @@ func (s *System) ratesCondition(now time.Time) engine.Condition {
 	var stale []string
 	var since time.Time
 	for _, snapshot := range *s.board.snapshots.Load() {
-		_, until := snapshot.Freshness()
+		until := snapshot.FreshUntil
 		if until.IsZero() || now.Before(until) {
 			continue
 		}
-		stale = append(stale, snapshot.Currency())
+		stale = append(stale, snapshot.Currency)
 		if since.IsZero() || until.Before(since) {
 			since = until
 		}
@@ -136,8 +136,7 @@ func (s *System) Stats() Stats {
 	}
 	stats.Accounts, stats.Leases = s.accounts.Count.Load(), s.accounts.Leases.Load()
 	for _, snapshot := range *s.board.snapshots.Load() {
-		checkedAt, freshUntil := snapshot.Freshness()
-		stats.Currencies = append(stats.Currencies, CurrencyStats{snapshot.Currency(), checkedAt, freshUntil})
+		stats.Currencies = append(stats.Currencies, CurrencyStats{snapshot.Currency, snapshot.CheckedAt, snapshot.FreshUntil})
 	}
 	return stats
 }

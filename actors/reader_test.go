@@ -165,7 +165,7 @@ func TestF12_ReadersDoNotWaitForARefresh(t *testing.T) {
 	snapshot, err := s.snapshot()
 	must(t, err)
 	for _, currency := range snapshot.Currencies {
-		if currency.Currency() == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {
+		if currency.Currency == "USD" && currency.Saved().SourceQuotes[0].Sell.String() != "61" {
 			t.Errorf("the snapshot has %s", currency.Saved().SourceQuotes[0].Sell)
 		}
 	}

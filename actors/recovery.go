@@ -135,7 +135,7 @@ func (s *System) Unmeasured() (codes []string) {
 		return nil
 	}
 	for _, snapshot := range *s.board.snapshots.Load() {
-		currency, known := s.config.Catalogue.Currency(snapshot.Currency())
+		currency, known := s.config.Catalogue.Currency(snapshot.Currency)
 		if known && currency.Lowest.IsNull() && currency.Highest.IsNull() && !snapshot.HasReference() {
 			codes = append(codes, currency.Code)
 		}

@@ -94,7 +94,7 @@ func (c *CurrencyState) Snapshot() *CurrencySnapshot {
 	}
 	if c.snapshot == nil {
 		c.store.trim()
-		c.snapshot = &CurrencySnapshot{currency: c.currency, catalogue: c.catalogue, contents: c.store.share()}
+		c.snapshot = &CurrencySnapshot{Currency: c.currency, catalogue: c.catalogue, contents: c.store.share()}
 		c.snapshot.setFreshness()
 	}
 	return c.snapshot

@@ -262,9 +262,7 @@ func (v *validator) referenceOffMarket(c *candidate, market *market) (Reason, st
 // agreed reports whether enough institutions (Rules.MedianQuotesMin) have a value similar to a new reference rate, each
 // in a different source. Refused values count too: if the old reference rate is wrong, it has refused right values.
 func (v *validator) agreed(c *candidate) bool {
-	var by witnesses
-	v.eachSimilar(c, by.add)
-	return by.count() >= v.rules.MedianQuotesMin
+	return v.similar(c) >= v.rules.MedianQuotesMin
 }
 
 func offReference(value, reference bidAsk, rules Rules) string {
@@ -337,9 +335,7 @@ func (v *validator) confirmed(c *candidate, before *market, reason Reason, mispl
 	if c.key.Kind == Commercial && before.contradicted(u, bidAsk{c.buy, c.sell}) != "" {
 		return false
 	}
-	corroborated := false
-	v.eachSimilar(c, func(_, _ string) { corroborated = true })
-	return corroborated
+	return v.similar(c) > 0
 }
 
 // near reports whether each side of a value differs from the candidate's by at most permille (thousandths).
@@ -395,16 +391,17 @@ func (v *validator) confirmedByFollowing(c *candidate) bool {
 	return false
 }
 
-// eachSimilar calls visit with institution and source of the market's quotes, and of the values waiting for
-// confirmation, that support the candidate's value. Such a value is of another institution and from another source,
-// because one page can be wrong about two institutions. At least one side is in both.
-func (v *validator) eachSimilar(c *candidate, visit func(institution, source string)) {
+// similar counts the witnesses for the candidate's value: institutions with a quote in the market, or with a value
+// waiting for confirmation, that supports it. Such a value is of another institution and from another source, because
+// one page can be wrong about two institutions. At least one side is in both.
+func (v *validator) similar(c *candidate) int {
+	var by witnesses
 	oldest := v.refresh.ObservedAt.Add(-v.rules.LastGoodAgeMax)
 	check := func(key QuoteKey, source string, value bidAsk) {
 		inBoth := !value.buy.IsNull() && !c.buy.IsNull() || !value.sell.IsNull() && !c.sell.IsNull()
 		if inBoth && key.Institution != c.key.Institution && source != v.refresh.SourceID &&
 			c.near(value.buy, value.sell, v.rules.JumpPermille) {
-			visit(key.Institution, source)
+			by.add(key.Institution, source)
 		}
 	}
 	for _, q := range v.store.quotes {
@@ -417,6 +414,7 @@ func (v *validator) eachSimilar(c *candidate, visit func(institution, source str
 			}
 		}
 	}
+	return by.count()
 }
 
 // near reports whether two sides differ by at most permille (thousandths). A null side is near every other side.

@@ -37,7 +37,6 @@ type quote struct {
 	key          QuoteKey
 	generation   uint64                 // quoteStore.generation when the quote was made
 	sourceQuotes bySource[*SourceQuote] // immutable
-	preferred    *SourceQuote           // source quote with the highest precedence; nil without source quotes
 	pending      bySource[PendingConfirmation]
 }
 
@@ -108,13 +107,11 @@ func (l *bySource[T]) put(item T) {
 // published returns the source quote to publish at a time, or nil if there are none. Of the quotes that are not stale,
 // it chooses the one with the highest precedence. If all are stale, it chooses the one that expired last.
 func (q *quote) published(now time.Time) *SourceQuote {
-	if q.preferred == nil || !q.preferred.staleAt(now) {
-		return q.preferred
-	}
-	best, stale := q.preferred, true
+	var best *SourceQuote
+	bestStale := false
 	for _, candidate := range q.sourceQuotes {
-		if candidateStale := candidate.staleAt(now); candidate.precedes(candidateStale, best, stale) {
-			best, stale = candidate, candidateStale
+		if stale := candidate.staleAt(now); best == nil || candidate.precedes(stale, best, bestStale) {
+			best, bestStale = candidate, stale
 		}
 	}
 	return best
@@ -154,24 +151,6 @@ func precedence(manual bool, priority int64) int64 {
 func (q *quote) accept(next *SourceQuote) {
 	q.sourceQuotes.put(next)
 	q.pending = slices.DeleteFunc(q.pending, func(p PendingConfirmation) bool { return p.SourceID == next.SourceID })
-	switch {
-	case q.preferred == nil || next.precedes(false, q.preferred, false):
-		q.preferred = next
-	case q.preferred.SourceID == next.SourceID: // another source may have a higher precedence now
-		q.preferred = preferredOf(q.sourceQuotes)
-	}
-}
-
-// preferredOf returns the source quote with the highest precedence, whether stale or not. It returns nil if there are
-// none.
-func preferredOf(quotes []*SourceQuote) *SourceQuote {
-	var preferred *SourceQuote
-	for _, q := range quotes {
-		if preferred == nil || q.precedes(false, preferred, false) {
-			preferred = q
-		}
-	}
-	return preferred
 }
 
 // apply changes the store by an event, both for a new event and in a replay of the log.
@@ -179,7 +158,7 @@ func (s *quoteStore) apply(event Event) {
 	switch e := event.(type) {
 	case *Refreshed:
 		for i := range e.Quotes {
-			s.accept(&e.Origin, &e.Quotes[i])
+			s.accept(&e.Origin, &e.Quotes[i], false)
 		}
 		for i := range e.Quarantined {
 			s.addQuarantined(e.Quarantined[i])
@@ -189,13 +168,7 @@ func (s *quoteStore) apply(event Event) {
 		}
 	case *Released:
 		s.removeQuarantined(e.QuarantineID)
-		s.accept(&e.Origin, &e.Quote)
-		if q := s.quote(e.Quote.Key).sourceQuotes.of(e.SourceID); q != nil && !e.Quote.Backfill {
-			released := *q
-			released.Released = true
-			s.mutableQuote(e.Quote.Key).accept(&released)
-			s.market.known = false
-		}
+		s.accept(&e.Origin, &e.Quote, true)
 	case *Rejected:
 		s.removeQuarantined(e.QuarantineID)
 	case *Withdrawn:
@@ -205,11 +178,13 @@ func (s *quoteStore) apply(event Event) {
 	}
 }
 
-func (s *quoteStore) accept(from *Origin, quote *AcceptedQuote) {
+func (s *quoteStore) accept(from *Origin, quote *AcceptedQuote, released bool) {
 	if !quote.Backfill {
 		q := s.mutableQuote(quote.Key)
 		s.market.removeQuote(q)
-		q.accept(q.nextSourceQuote(from, quote))
+		next := q.nextSourceQuote(from, quote)
+		next.Released = next.Released || released
+		q.accept(next)
 		s.market.addQuote(q, from.ObservedAt)
 	}
 	s.record(historyRow(from, quote))
@@ -307,7 +282,6 @@ func (s *quoteStore) withdraw(e *Withdrawn) {
 	if !e.HistoryOnly {
 		q := s.mutableQuote(e.Key)
 		q.sourceQuotes = slices.DeleteFunc(q.sourceQuotes, func(s *SourceQuote) bool { return s.SourceID == e.SourceID })
-		q.preferred = preferredOf(q.sourceQuotes)
 		s.market.known = false
 	}
 	switch {

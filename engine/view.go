@@ -12,15 +12,12 @@ import (
 // rates are stale, use MarketView.
 type CurrencySnapshot struct {
 	contents
-	currency   string
+	Currency   string    // code
+	CheckedAt  time.Time // latest time at which a source confirmed any quote, or zero
+	FreshUntil time.Time // latest expiry of a quote of an active institution, or zero
 	catalogue  *Catalogue
-	checkedAt  time.Time // see Freshness
-	freshUntil time.Time
 	newestView atomic.Pointer[currencyView] // the view that was made most recently; nil at first
 }
-
-// Currency returns the currency's code.
-func (s *CurrencySnapshot) Currency() string { return s.currency }
 
 // Quarantine returns the refused observations in quarantine, oldest first.
 func (s *CurrencySnapshot) Quarantine() []Quarantined { return s.quarantine }
@@ -30,13 +27,13 @@ func (s *CurrencySnapshot) HasRates() bool { return len(s.days) > 0 }
 
 // HasReference reports whether a source has given a reference rate, which may have expired.
 func (s *CurrencySnapshot) HasReference() bool {
-	return slices.ContainsFunc(s.quotes, func(q *quote) bool { return q.key.Kind == Reference && q.preferred != nil })
+	return slices.ContainsFunc(s.quotes, func(q *quote) bool { return q.key.Kind == Reference && len(q.sourceQuotes) > 0 })
 }
 
 // Saved returns the state for backups and for snapshots of the log. It copies the whole history, so do not call it on
 // the goroutine that owns the CurrencyState.
 func (s *CurrencySnapshot) Saved() SavedCurrency {
-	saved := SavedCurrency{Currency: s.currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
+	saved := SavedCurrency{Currency: s.Currency, Quarantine: s.quarantine, LastQuarantineID: s.lastQuarantineID, Slots: s.slots}
 	for _, q := range s.quotes {
 		for _, quote := range q.sourceQuotes {
 			saved.SourceQuotes = append(saved.SourceQuotes, *quote)
@@ -51,21 +48,15 @@ func (s *CurrencySnapshot) Saved() SavedCurrency {
 	return saved
 }
 
-// Freshness returns the latest time at which a source confirmed any quote, and the latest expiry of a quote of an
-// active institution. Both are zero if there are no quotes.
-func (s *CurrencySnapshot) Freshness() (checkedAt, freshUntil time.Time) {
-	return s.checkedAt, s.freshUntil
-}
-
 func (s *CurrencySnapshot) setFreshness() {
 	for _, q := range s.quotes {
 		institution, known := s.catalogue.Institution(q.key.Institution)
 		for _, quote := range q.sourceQuotes {
-			if quote.LastCheckedAt.After(s.checkedAt) {
-				s.checkedAt = quote.LastCheckedAt
+			if quote.LastCheckedAt.After(s.CheckedAt) {
+				s.CheckedAt = quote.LastCheckedAt
 			}
-			if known && institution.Active && quote.ExpiresAt.After(s.freshUntil) {
-				s.freshUntil = quote.ExpiresAt
+			if known && institution.Active && quote.ExpiresAt.After(s.FreshUntil) {
+				s.FreshUntil = quote.ExpiresAt
 			}
 		}
 	}
@@ -94,7 +85,7 @@ func (s *CurrencySnapshot) view(now time.Time) *currencyView {
 }
 
 func (s *CurrencySnapshot) makeView(now time.Time) *currencyView {
-	view := &currencyView{currency: s.currency, from: now, rates: make([]*Rate, 0, len(s.quotes))}
+	view := &currencyView{currency: s.Currency, from: now, rates: make([]*Rate, 0, len(s.quotes))}
 	for _, q := range s.quotes {
 		rate := s.rate(q, now)
 		if rate == nil {
@@ -141,8 +132,8 @@ func (s *CurrencySnapshot) rate(q *quote, now time.Time) *Rate {
 	}
 	source := s.catalogue.Source(published.SourceID)
 	return &Rate{
-		ID: q.key.ID(s.currency), InstitutionID: institution.ID, InstitutionName: institution.Name,
-		InstitutionType: institution.Type, Website: institution.Website, Currency: s.currency,
+		ID: q.key.ID(s.Currency), InstitutionID: institution.ID, InstitutionName: institution.Name,
+		InstitutionType: institution.Type, Website: institution.Website, Currency: s.Currency,
 		Buy: published.Buy, Sell: published.Sell, Channel: published.Key.Channel, Kind: published.Key.Kind,
 		EffectiveDate: published.EffectiveDate, PublishedAt: published.PublishedAt, UpstreamSource: published.UpstreamSource,
 		SourceID: source.ID, SourceName: source.Name, SourceURL: source.URL,
@@ -166,22 +157,20 @@ func ofInstitution[T any](items []T, id string, institution func(T) string) []T 
 	return items[start:end:end] // an append of the caller copies
 }
 
-// MarketView combines the views (published rates and their ranking) of all currencies at one time. Its methods must not
-// be called concurrently. The returned pages are immutable and valid until changesAt.
+// MarketView combines the views (published rates and their ranking) of all currencies at one time. It is immutable. The
+// returned pages are valid until changesAt.
 type MarketView struct {
 	catalogue *Catalogue
 	snapshots []*CurrencySnapshot // by currency
 	views     []*currencyView     // views of the same currencies, in the same order
 	from      time.Time
 	changesAt time.Time
-
-	institutions []InstitutionItem // active institutions; nil until the first query
 }
 
 // NewMarketView returns the view of all snapshots at a time.
 func NewMarketView(catalogue *Catalogue, snapshots []*CurrencySnapshot, now time.Time) *MarketView {
 	market := &MarketView{catalogue: catalogue, from: now, snapshots: slices.Clone(snapshots), views: make([]*currencyView, len(snapshots))}
-	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.currency, b.currency) })
+	slices.SortFunc(market.snapshots, func(a, b *CurrencySnapshot) int { return cmp.Compare(a.Currency, b.Currency) })
 	for i, snapshot := range market.snapshots {
 		market.views[i] = snapshot.view(now)
 		market.changesAt = earlier(market.changesAt, market.views[i].changesAt)
@@ -207,20 +196,7 @@ func (m *MarketView) Currencies() *Page[CurrencyItem] {
 
 // Institutions lists the active institutions, including those without rates.
 func (m *MarketView) Institutions(q InstitutionsQuery) *Page[InstitutionItem] {
-	if m.institutions == nil {
-		m.institutions = m.listInstitutions()
-	}
 	p := pager[InstitutionItem]{request: q.PageRequest}
-	for _, item := range m.institutions {
-		if q.Currency == "" || slices.Contains(item.Currencies, q.Currency) {
-			p.add(item)
-		}
-	}
-	return p.page(m.changesAt)
-}
-
-func (m *MarketView) listInstitutions() []InstitutionItem {
-	items := []InstitutionItem{}
 	for _, institution := range m.catalogue.Institutions() {
 		if !institution.Active {
 			continue
@@ -237,9 +213,11 @@ func (m *MarketView) listInstitutions() []InstitutionItem {
 				}
 			}
 		}
-		items = append(items, item)
+		if q.Currency == "" || slices.Contains(item.Currencies, q.Currency) {
+			p.add(item)
+		}
 	}
-	return items
+	return p.page(m.changesAt)
 }
 
 // Institution returns an active institution with its rates, or an error with CodeInstitutionNotFound.
@@ -338,7 +316,7 @@ func (m *MarketView) History(q HistoryQuery) *Page[HistoryEntry] {
 func daysInRange(snapshots []*CurrencySnapshot, q HistoryQuery) []*day {
 	var days []*day
 	for _, snapshot := range snapshots {
-		if q.Currency != "" && q.Currency != snapshot.currency {
+		if q.Currency != "" && q.Currency != snapshot.Currency {
 			continue
 		}
 		start, _ := slices.BinarySearchFunc(snapshot.days, q.From, compareDay)
