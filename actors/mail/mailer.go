@@ -91,8 +91,11 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 	if err != nil {
 		return err
 	}
-	m.drop(&m.counts.Replaced, "replaced by a newer email", func(e *entry) bool { return e.mail.To == mail.To })
 	m.dropExpired(now)
+	if len(m.queue) < m.config.queueMax { // an email that only replaces another one leaves a full queue full
+		m.fullSince = time.Time{}
+	}
+	m.drop(&m.counts.Replaced, "replaced by a newer email", func(e *entry) bool { return e.mail.To == mail.To })
 	if len(m.queue) >= m.config.queueMax {
 		m.counts.Dropped++
 		if m.fullSince.IsZero() {
@@ -100,7 +103,6 @@ func (m *Mailer) Send(mail account.LoginMail) error {
 		}
 		return overloaded("mail queue is full")
 	}
-	m.fullSince = time.Time{}
 	m.queue = append(m.queue, &entry{mail: mail, message: message, nextAttempt: now})
 	m.wakeWorker()
 	return nil
