@@ -13,19 +13,16 @@ import (
 // Requests to an AccountActor. An admissionRequest asks whether the account's quotas allow one API request. Callers
 // send admissionRequest and usageRequest directly to the actor, and all others to its ShardActor, which forwards them.
 type (
-	admissionRequest = mailbox.Request[admissionQuery, account.Admission]
+	admissionRequest = mailbox.Request[account.Digest, account.Admission] // of a key
 	// Refund reverts the count of one API request, of an account or of a client without an API key.
-	Refund         = mailbox.Request[account.Admission, struct{}]
-	usageRequest   = mailbox.Request[UsageQuery, account.QuotaResult]
-	accountRequest = mailbox.Request[accountQuery, accountReply]
+	Refund = mailbox.Request[account.Admission, struct{}]
+	// usageRequest asks for the quota usage (day and minute) of the account of a valid key.
+	usageRequest   = mailbox.Request[account.Digest, account.QuotaResult]
+	accountRequest = mailbox.Request[uint64, accountReply]
 	changeRequest  = mailbox.Request[changeQuery, struct{}]
 )
 
 type (
-	admissionQuery struct{ key account.Digest }
-	// UsageQuery asks for the quota usage (day and minute) of the account of a valid key.
-	UsageQuery   struct{ key account.Digest }
-	accountQuery struct{ account uint64 }
 	accountReply struct {
 		record account.Record
 		usage  account.QuotaResult
@@ -95,7 +92,7 @@ func (a *AccountActor) Receive(msg mailbox.Message) {
 		a.Account.Refund(m.Query.At)
 		m.Reply(struct{}{}, nil)
 	case *usageRequest:
-		m.Reply(a.usage(m.Query.key))
+		m.Reply(a.usage(m.Query))
 	case *accountRequest:
 		m.Reply(accountReply{a.Account.Record(), a.Account.Usage(a.shard.parent.clock.Now(), a.shard.policy())}, nil)
 	case *changeRequest:
@@ -140,7 +137,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 		return
 	}
 	now := a.Account.WithDay(a.shard.parent.clock.Now()) // computes the day once
-	result, needsLease := a.Account.Admit(m.Query.key, now, a.shard.policy())
+	result, needsLease := a.Account.Admit(m.Query, now, a.shard.policy())
 	if needsLease {
 		a.queueForLease(m, now)
 		return
@@ -148,7 +145,7 @@ func (a *AccountActor) admit(m *admissionRequest) {
 	switch {
 	case !result.Admitted || a.stopped != nil:
 	case !a.leasing():
-		a.lease(m.Query.key, now, 0)
+		a.lease(m.Query, now, 0)
 	case !a.urgent && a.Account.LeaseLow(now):
 		a.urgent = true
 		a.shard.parent.timer.flushNow()
@@ -180,7 +177,7 @@ func (a *AccountActor) queueForLease(m *admissionRequest, now account.ClockReadi
 		return
 	}
 	if !a.leasing() {
-		a.lease(m.Query.key, now, len(a.queued)+1)
+		a.lease(m.Query, now, len(a.queued)+1)
 	}
 	if !a.leasing() {
 		m.Reject(mailbox.ErrOverloaded) // other nodes of a cluster may have what is left
@@ -258,7 +255,7 @@ func (a *AccountActor) admitQueued() {
 			m.Reject(mailbox.ErrExpired)
 			continue
 		}
-		key := m.Query.key
+		key := m.Query
 		result, needsLease := a.Account.Admit(key, now, a.shard.policy())
 		if needsLease {
 			a.queued = append(a.queued, requests[i:]...)

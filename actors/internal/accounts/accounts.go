@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,10 +43,10 @@ type Accounts struct {
 }
 
 type requestPools struct {
-	admissions mailbox.RequestPool[admissionQuery, account.Admission]
-	anonymous  mailbox.RequestPool[anonymousQuery, account.Admission]
+	admissions mailbox.RequestPool[account.Digest, account.Admission]
+	anonymous  mailbox.RequestPool[netip.Addr, account.Admission]
 	refunds    mailbox.RequestPool[account.Admission, struct{}]
-	usages     mailbox.RequestPool[UsageQuery, account.QuotaResult]
+	usages     mailbox.RequestPool[account.Digest, account.QuotaResult]
 	sessions   mailbox.RequestPool[account.Digest, uint64]
 }
 
@@ -162,7 +163,7 @@ func (t *Accounts) ReturnLeases(timeout time.Duration) {
 	defer t.timer.stop()
 	var requests []*drainRequest
 	for _, shard := range t.Shards {
-		m := mailbox.NewRequest[drainCommand, struct{}](drainCommand{})
+		m := mailbox.NewRequest[struct{}, struct{}](struct{}{})
 		requests = append(requests, m)
 		shard.Send(m)
 	}

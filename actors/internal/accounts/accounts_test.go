@@ -174,7 +174,7 @@ func TestL6_AbandonedAdmissionIsRefunded(t *testing.T) {
 	now, state := account.ClockReading{Wall: noon}, newAccount(t, 1)
 	state.Apply(state.NextLease(keyOf(1), now, policy, 1), now)
 	result, _ := state.Admit(keyOf(1), now, policy)
-	m := mailbox.NewRequest[admissionQuery, account.Admission](admissionQuery{keyOf(1)})
+	m := mailbox.NewRequest[account.Digest, account.Admission](keyOf(1))
 	_, _ = m.Wait(time.Nanosecond)
 	(&AccountActor{ID: 1, Account: state}).reply(m, result, now)
 	if left := state.Usage(now, policy).Day.Remaining; !result.Admitted || left != account.DayLimitDefault {

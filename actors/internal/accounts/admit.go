@@ -60,7 +60,7 @@ func (t *Accounts) Admit(c account.Caller) (account.Admission, error) {
 	if t.config.LimitsOff {
 		return account.Admission{QuotaResult: account.QuotaResult{Admitted: true}, Address: c.Address}, nil
 	}
-	return t.requestPools.anonymous.Ask(t.anonymousOf(c.Address), anonymousQuery{c.Address}, AskTimeout)
+	return t.requestPools.anonymous.Ask(t.anonymousOf(c.Address), c.Address, AskTimeout)
 }
 
 // keysRequired reports whether every request needs an API key now. It reads the clock only if an operator has announced
@@ -79,9 +79,9 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 		return account.Admission{QuotaResult: account.QuotaResult{DenyCode: engine.CodeInvalidKey}}, nil
 	}
 	if t.Node == 0 {
-		return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
+		return t.requestPools.admissions.Ask(actor, key, AskTimeout)
 	}
-	admission, err := t.requestPools.admissions.Ask(actor, admissionQuery{key}, leaseWaitMax)
+	admission, err := t.requestPools.admissions.Ask(actor, key, leaseWaitMax)
 	switch {
 	case !errors.Is(err, mailbox.ErrExpired):
 		return admission, err
@@ -90,7 +90,7 @@ func (t *Accounts) admitKey(key account.Digest) (account.Admission, error) {
 	case t.journalHealth.Waits() || t.asking.Load() > 0:
 		return account.Admission{}, err
 	}
-	return t.requestPools.admissions.Ask(actor, admissionQuery{key}, AskTimeout)
+	return t.requestPools.admissions.Ask(actor, key, AskTimeout)
 }
 
 // errLeaseUnavailable rejects an API request while the account has no quota lease and the cluster cannot give one.
@@ -134,7 +134,7 @@ func (t *Accounts) KeyUsage(key account.Digest) (account.QuotaResult, error) {
 	if actor == nil {
 		return account.QuotaResult{}, errInvalidKey
 	}
-	return t.requestPools.usages.Ask(actor, UsageQuery{key}, AskTimeout)
+	return t.requestPools.usages.Ask(actor, key, AskTimeout)
 }
 
 // session returns the account ID of an open session.
@@ -180,9 +180,7 @@ func (x *keyIndex) add(digest account.Digest, actor *mailbox.Ref) bool {
 // AnonymousTables is the number of AnonymousActors. A hash assigns each IP address to one of them.
 const AnonymousTables = 16
 
-type anonymousAdmission = mailbox.Request[anonymousQuery, account.Admission]
-
-type anonymousQuery struct{ address netip.Addr }
+type anonymousAdmission = mailbox.Request[netip.Addr, account.Admission]
 
 // AnonymousActor counts the requests of clients without an API key, by IP address. The counts are in memory only.
 type AnonymousActor struct {
@@ -202,7 +200,7 @@ func (t *AnonymousActor) Receive(msg mailbox.Message) {
 }
 
 func (t *AnonymousActor) admit(m *anonymousAdmission) {
-	now, address := t.parent.clock.Now(), m.Query.address
+	now, address := t.parent.clock.Now(), m.Query
 	result := t.table.Admit(address, now, t.parent.config.QuotaPolicy.DefaultQuota)
 	if !m.Reply(account.Admission{QuotaResult: result, Address: address, At: now}, nil) && result.Admitted {
 		t.table.Refund(address, now)

@@ -31,7 +31,7 @@ func TestFirstRequest_AllocatesLittle(t *testing.T) {
 	next := uint64(0)
 	allocs := testing.AllocsPerRun(accounts-1, func() {
 		next++
-		request := mailbox.NewRequest[admissionQuery, account.Admission](admissionQuery{keyOf(next)})
+		request := mailbox.NewRequest[account.Digest, account.Admission](keyOf(next))
 		acct := s.Accounts[next]
 		acct.Ref.Send(request)
 		acct.Ref.Deliver(<-events)

@@ -108,7 +108,7 @@ func (t *Accounts) account(id uint64) (accountReply, error) {
 	if err := t.config.Available(); err != nil {
 		return accountReply{}, err
 	}
-	m := mailbox.NewRequest[accountQuery, accountReply](accountQuery{id})
+	m := mailbox.NewRequest[uint64, accountReply](id)
 	t.shardOf(id).Send(m)
 	return m.Wait(AskTimeout)
 }
@@ -212,7 +212,7 @@ func (t *Accounts) ListAccounts() ([]account.Summary, error) {
 	}
 	list := []account.Summary{}
 	for _, shard := range t.Shards {
-		m := mailbox.NewRequest[ListQuery, []uint64](ListQuery{})
+		m := mailbox.NewRequest[struct{}, []uint64](struct{}{})
 		shard.Send(m)
 		ids, err := m.Wait(t.config.WriteTimeout)
 		if err != nil {

@@ -47,12 +47,9 @@ type ShardActor struct {
 type (
 	// drainRequest makes all accounts of the shard return their quota leases. The reply comes when all returns are
 	// durable.
-	drainRequest = mailbox.Request[drainCommand, struct{}]
-	drainCommand struct{}
+	drainRequest = mailbox.Request[struct{}, struct{}]
 	// ListRequest asks for the IDs of all accounts in a shard.
-	ListRequest = mailbox.Request[ListQuery, []uint64]
-	// ListQuery is the Query of ListRequest.
-	ListQuery struct{}
+	ListRequest = mailbox.Request[struct{}, []uint64]
 )
 
 // accountCreated tells a shard about a new account. The journal sends it after the event is durable.
@@ -75,7 +72,7 @@ func (s *ShardActor) Receive(msg mailbox.Message) {
 	case *Refund:
 		s.route(m.Query.Account, m)
 	case *accountRequest:
-		s.route(m.Query.account, m)
+		s.route(m.Query, m)
 	case *changeRequest:
 		s.route(m.Query.account, m)
 	case *Flush:
