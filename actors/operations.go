@@ -118,10 +118,8 @@ func (s *System) runLogin(q *leaderQuery) (r leaderAnswer, err error) {
 	return r, err
 }
 
-const (
-	retryLeader     = 10 * time.Millisecond  // time after which a query is sent again that no leader has accepted
-	problemInterval = 250 * time.Millisecond // interval of checks whether a node can apply a change
-)
+// retryLeader is the time after which a query is sent again that no leader has accepted.
+const retryLeader = 10 * time.Millisecond
 
 // lead makes a change on the leader. It tries again only while it is certain that nothing was done: during the election
 // of a leader.
@@ -180,25 +178,10 @@ func (s *System) ask(ctx context.Context, q *leaderQuery) (r leaderAnswer, err e
 		err = commitlog.ErrNotLeader
 	case r.Error != nil:
 		err = r.Error.error()
-	case !s.awaitApplied(ctx, r.Sequence):
+	case !s.log.AwaitApplied(ctx, r.Sequence):
 		return leaderAnswer{}, commitlog.ErrOutcomeUnknown
 	}
 	return r, err
-}
-
-// awaitApplied waits until this node has applied all records up to a sequence. It returns false if it can't.
-func (s *System) awaitApplied(ctx context.Context, sequence uint64) bool {
-	for {
-		wait, cancel := context.WithTimeout(ctx, problemInterval)
-		err := s.log.AwaitApplied(wait, sequence)
-		cancel()
-		if err == nil {
-			return true
-		}
-		if ctx.Err() != nil || s.log.WriteProblem() != nil {
-			return false
-		}
-	}
 }
 
 // answer makes a change for another node, if this node leads.

@@ -371,7 +371,7 @@ func (f *testCluster) settled() uint64 {
 			if err := s.Err(); err != nil {
 				f.t.Fatalf("node %d stopped: %v", s.node.id, err)
 			}
-			even = even && s.Sequence() == end && s.log.AwaitApplied(context.Background(), end) == nil
+			even = even && s.Sequence() == end && s.log.AwaitApplied(context.Background(), end)
 		}
 		if even && f.log.end() == end {
 			return end

@@ -44,20 +44,24 @@ func (w *WindowEntry) Release() {
 
 // window is the replication window.
 type window struct {
-	room chan struct{} // has an element for each entry
-
 	mu      sync.Mutex
 	entries []*WindowEntry // oldest first
 	newest  uint64         // sequence of the newest delivered record
-	changed chan struct{}  // if not nil, closed when an entry is removed
+	removed chan struct{}  // closed, and replaced, when an entry is removed
 }
 
-// add adds a record with one reference when there is room. It returns nil if ctx ends first.
+// add adds a record with one reference when there is room. It returns nil if ctx ends first. One goroutine may call it.
 func (w *window) add(ctx context.Context, sequence uint64) *WindowEntry {
-	select {
-	case w.room <- struct{}{}:
-	case <-ctx.Done():
-		return nil
+	for {
+		_, length, removed := w.state()
+		if length < ReplicationWindow {
+			break
+		}
+		select {
+		case <-removed:
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,47 +75,20 @@ func (w *window) remove(e *WindowEntry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.entries = slices.DeleteFunc(w.entries, func(other *WindowEntry) bool { return other == e })
-	if w.changed != nil {
-		close(w.changed)
-		w.changed = nil
-	}
-	<-w.room
+	close(w.removed)
+	w.removed = make(chan struct{})
 }
 
-// position returns the sequence up to which all records are applied.
-func (w *window) position() uint64 {
+// state returns the sequence up to which all records are applied, the number of entries, and a channel that is closed
+// when an entry is removed.
+func (w *window) state() (applied uint64, length int, removed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.applied()
-}
-
-// applied is position with mu locked.
-func (w *window) applied() uint64 {
+	applied = w.newest
 	if len(w.entries) > 0 {
-		return w.entries[0].sequence - 1
+		applied = w.entries[0].sequence - 1
 	}
-	return w.newest
-}
-
-// await waits until all records up to a sequence are applied.
-func (w *window) await(ctx context.Context, sequence uint64) error {
-	for {
-		w.mu.Lock()
-		applied, changed := w.applied(), w.changed
-		if changed == nil {
-			changed = make(chan struct{})
-			w.changed = changed
-		}
-		w.mu.Unlock()
-		if applied >= sequence {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return applied, len(w.entries), w.removed
 }
 
 // Delivered sends the Actor the next record of a SharedJournal: a bundle with the records of one node's batch

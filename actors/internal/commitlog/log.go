@@ -87,7 +87,7 @@ func (l *Log) newActor(p Position) {
 	}}
 	if l.Shared != nil {
 		l.actor.replication = &replication{currencies: map[string]*mailbox.Ref{}}
-		l.window = &window{room: make(chan struct{}, ReplicationWindow), newest: p.Last}
+		l.window = &window{removed: make(chan struct{}), newest: p.Last}
 	}
 	l.Health.Sequence.Store(p.Last)
 }
@@ -114,9 +114,26 @@ func (l *Log) Start() {
 	}
 }
 
-// AwaitApplied waits until this node has applied all records of a SharedJournal up to a sequence.
-func (l *Log) AwaitApplied(ctx context.Context, sequence uint64) error {
-	return l.window.await(ctx, sequence)
+// AwaitApplied waits until this node has applied all records of a SharedJournal up to a sequence. It returns false if
+// ctx ends first or the node cannot apply changes.
+func (l *Log) AwaitApplied(ctx context.Context, sequence uint64) bool {
+	ticker := time.NewTicker(CheckInterval)
+	defer ticker.Stop()
+	for {
+		applied, _, removed := l.window.state()
+		if applied >= sequence {
+			return true
+		}
+		select {
+		case <-removed:
+		case <-ticker.C:
+			if l.WriteProblem() != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // WriteProblem returns why this node accepts no change now, if it is in a cluster: ErrNoMajority, wal.ErrNoSpace or
@@ -137,7 +154,8 @@ func (l *Log) Decides() (term uint64, ok bool) {
 		return 0, true
 	}
 	term, after := l.Shared.Leadership()
-	return term, term != 0 && l.window.position() >= after
+	applied, _, _ := l.window.state()
+	return term, term != 0 && applied >= after
 }
 
 // NodeStopping announces the node's stop. From then on the Actor rejects all writes while the cluster has no majority,
