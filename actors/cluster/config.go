@@ -15,8 +15,8 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/tasard/tasard/engine"
@@ -70,14 +70,16 @@ func (m Member) Name() string { return NodeName(m.Node) }
 func NodeName(node engine.NodeID) string { return fmt.Sprintf("node-%d", node) }
 
 const (
-	membersMin   = 3
-	membersMax   = 5
-	nameBytesMax = 64
+	membersMin = 3
+	membersMax = 5
 
 	// checkpointEntriesDefault is the number of entries after which the store writes a checkpoint. The newer half of
 	// them stays in memory for nodes that are behind. A node that needs older ones copies another node's state.
 	checkpointEntriesDefault = 20_000
 )
+
+// validName is what a cluster may be named: it is safe in logs and metrics.
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func checkAddress(address string) error {
 	host, port, err := net.SplitHostPort(address)
@@ -98,7 +100,10 @@ func (c Config) Check() error {
 
 // complete checks the configuration and sets defaults.
 func (c Config) complete() (Config, error) {
-	err := errors.Join(c.checkName(), c.checkMembers())
+	err := c.checkMembers()
+	if !validName.MatchString(c.Cluster) {
+		err = errors.Join(fmt.Errorf("name of the cluster is %q: want 1 to 64 letters, digits, '-' or '_'", c.Cluster), err)
+	}
 	if c.Listen != "" {
 		if addrErr := checkAddress(c.Listen); addrErr != nil {
 			err = errors.Join(err, fmt.Errorf("address to listen on: %w", addrErr))
@@ -115,17 +120,6 @@ func (c Config) complete() (Config, error) {
 	c.advertise, c.Listen = cmp.Or(c.advertise, own), cmp.Or(c.Listen, own)
 	c.Log.Clock, c.Log.Logger = c.Clock, c.Logger
 	return c, nil
-}
-
-// checkName rejects a name that is unsafe in logs and metrics.
-func (c *Config) checkName() error {
-	valid := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_'
-	}
-	if c.Cluster == "" || len(c.Cluster) > nameBytesMax || strings.ContainsFunc(c.Cluster, func(r rune) bool { return !valid(r) }) {
-		return fmt.Errorf("name of the cluster is %q: want 1 to %d letters, digits, '-' or '_'", c.Cluster, nameBytesMax)
-	}
-	return nil
 }
 
 func (c *Config) checkMembers() error {

@@ -58,12 +58,8 @@ type hello struct {
 	To      string `json:"to,omitempty"` // the node that the dialing node wants to reach
 }
 
-var (
-	// errOtherProcess: this node refuses a process because of a claim.
-	errOtherProcess = errors.New("another process of this node is connected")
-	// errRefused: another node refuses this process because of a claim.
-	errRefused = errors.New("the node has accepted another process of this node")
-)
+// errRefused: another node refuses this process because of a claim.
+var errRefused = errors.New("the node has accepted another process of this node")
 
 // transport sends messages to other nodes and receives theirs.
 type transport struct {
@@ -76,7 +72,6 @@ type transport struct {
 	links   map[string]*link    // by the name of the node
 	open    map[*tls.Conn]hello // the process at the other end; zero if it has not authenticated itself
 	pending []*tls.Conn         // connections that have not authenticated themselves, the oldest first
-	closed  bool
 }
 
 // link is the connection to another node.
@@ -335,7 +330,7 @@ func readMessage(r io.Reader) (kind byte, body []byte, err error) {
 func (t *transport) begin(conn *tls.Conn) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.c.ctx.Err() != nil {
 		_ = conn.Close()
 		return false
 	}
@@ -356,7 +351,7 @@ func (t *transport) claim(conn *tls.Conn, h hello) error {
 	defer t.mu.Unlock()
 	for _, other := range t.open {
 		if other.Name == h.Name && other.Process != h.Process {
-			return fmt.Errorf("%w: %s is %s, refused is %s", errOtherProcess, h.Name, other.Machine, h.Machine)
+			return fmt.Errorf("another process of this node is connected: %s is %s, refused is %s", h.Name, other.Machine, h.Machine)
 		}
 	}
 	t.open[conn] = h
@@ -480,11 +475,11 @@ func (t *transport) receive(conn *tls.Conn, from string, kind byte, body []byte)
 	return nil
 }
 
+// close closes all connections. The context of the Cluster must have ended, so that begin accepts no more.
 func (t *transport) close() {
 	_ = t.listener.Close() // after an error the listener is closed too
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
 	for conn := range t.open {
 		_ = conn.Close()
 	}
