@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -109,35 +110,26 @@ func (c Config) complete() (Config, error) {
 	if c.Catalogue == nil {
 		c.Catalogue = engine.DefaultCatalogue()
 	}
-	if c.Rules == (engine.Rules{}) {
-		c.Rules = engine.DefaultRules()
-	}
+	c.Rules = cmp.Or(c.Rules, engine.DefaultRules())
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.WriteTimeout, writeTimeoutDefault)
-	orDefault(&c.MailboxMax, mailboxDefault)
-	orDefault(&c.PendingWritesMax, pendingWritesDefault)
-	orDefault(&c.SnapshotRecords, snapshotRecordsDefault)
-	orDefault(&c.SnapshotBytes, snapshotBytesDefault)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, writeTimeoutDefault)
+	c.MailboxMax = cmp.Or(c.MailboxMax, mailboxDefault)
+	c.PendingWritesMax = cmp.Or(c.PendingWritesMax, pendingWritesDefault)
+	c.SnapshotRecords = cmp.Or(c.SnapshotRecords, snapshotRecordsDefault)
+	c.SnapshotBytes = cmp.Or(c.SnapshotBytes, snapshotBytesDefault)
 	return c.completeAccounts()
-}
-
-func orDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // completeAccounts checks the fields about accounts and sets their defaults.
 func (c Config) completeAccounts() (Config, error) {
-	orDefault(&c.QuotaPolicy.DefaultQuota.Day, account.DayLimitDefault)
-	orDefault(&c.QuotaPolicy.DefaultQuota.Minute, account.MinuteLimitDefault)
-	orDefault(&c.QuotaPolicy.LeaseSize, account.LeaseSizeDefault)
-	orDefault(&c.KeyPrefix, account.KeyPrefixLive)
-	orDefault(&c.AnonymousClientsMax, account.AnonymousRowsDefault)
-	orDefault(&c.AccountShards, accountShardsDefault)
+	c.QuotaPolicy.DefaultQuota.Day = cmp.Or(c.QuotaPolicy.DefaultQuota.Day, account.DayLimitDefault)
+	c.QuotaPolicy.DefaultQuota.Minute = cmp.Or(c.QuotaPolicy.DefaultQuota.Minute, account.MinuteLimitDefault)
+	c.QuotaPolicy.LeaseSize = cmp.Or(c.QuotaPolicy.LeaseSize, account.LeaseSizeDefault)
+	c.KeyPrefix = cmp.Or(c.KeyPrefix, account.KeyPrefixLive)
+	c.AnonymousClientsMax = cmp.Or(c.AnonymousClientsMax, account.AnonymousRowsDefault)
+	c.AccountShards = cmp.Or(c.AccountShards, accountShardsDefault)
 	if c.Random == nil {
 		c.Random = rand.Reader
 	}
