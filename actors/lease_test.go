@@ -141,7 +141,7 @@ func (n *node) grants(t *testing.T) (grants []account.DayGranted) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, data := range n.all {
-		events, err := new(record.Decoder).Events(data, nil)
+		_, events, err := new(record.Decoder).Events(data)
 		must(t, err)
 		for _, event := range events {
 			if e, is := event.(*account.DayGranted); is {

@@ -210,7 +210,7 @@ func (r *replayer) read(sequence uint64, data []byte) error {
 	if r.system.phase.Load() == stopping {
 		return errors.New("closed while the log was being read")
 	}
-	events, err := r.decoder.Events(data, nil)
+	_, events, err := r.decoder.Events(data)
 	if err != nil {
 		return fmt.Errorf("record %d: %w", sequence, err)
 	}

@@ -145,7 +145,7 @@ func published(t panicStops, records [][]byte) map[string]int {
 	t.Helper()
 	count := map[string]int{}
 	for _, one := range records {
-		events, err := new(record.Decoder).Events(one, nil)
+		_, events, err := new(record.Decoder).Events(one)
 		must(t, err)
 		for _, event := range events {
 			e := event.(*engine.Refreshed)

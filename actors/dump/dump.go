@@ -14,12 +14,7 @@ import (
 // Record formats a record of the log as one line of JSON: the name of the event, and its non-empty fields. A cluster
 // node's record can contain several events; it is formatted as the node's number and the list of events.
 func Record(data []byte) (string, error) {
-	d := new(record.Decoder)
-	b, err := d.Bundle(data)
-	if err != nil {
-		return "", err
-	}
-	events, err := d.Events(data, nil)
+	b, events, err := new(record.Decoder).Events(data)
 	if err != nil {
 		return "", err
 	}

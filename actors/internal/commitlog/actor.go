@@ -102,7 +102,7 @@ func (a *Actor) RejectAll(cause *engine.Error) { a.stop(cause) }
 // enqueue queues a write. It rejects a write that this node must not decide any more, or that cannot become durable
 // now.
 func (a *Actor) enqueue(w *Write) {
-	problem := a.writeProblem()
+	problem := Majority{a.log.Shared}.writeProblem()
 	switch {
 	case problem != nil:
 		w.Reject(ReadOnly(problem))

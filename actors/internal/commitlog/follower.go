@@ -155,18 +155,14 @@ func (f *follower) lost(term uint64) { f.log.Ref.Send(&leadershipLost{term: term
 
 // decode decodes a bundle into m and groups its events by owner.
 func (f *follower) decode(m *Delivered, data []byte) error {
-	b, err := f.decoder.Bundle(data)
+	b, events, err := f.decoder.Events(data)
 	if err != nil {
 		return err
 	}
 	m.records = len(b.Records)
 	m.own = b.Node == f.log.Shared.Node() && b.Token == f.log.token.Load()
 	m.currencies, m.accounts = map[string][]engine.Event{}, make([][]account.Event, f.shards)
-	for i, element := range b.Records {
-		event, err := f.decoder.Event(element)
-		if err != nil {
-			return fmt.Errorf("record %d of a bundle: %w", i, err)
-		}
+	for _, event := range events {
 		switch e := event.(type) {
 		case engine.Event:
 			m.currencies[e.CurrencyCode()] = append(m.currencies[e.CurrencyCode()], e)
@@ -221,8 +217,6 @@ func (a *Actor) rejectOutdated() {
 		return outdated
 	})
 }
-
-func (a *Actor) writeProblem() error { return Majority{a.log.Shared}.writeProblem() }
 
 // writesBlocked tells the Actor that this node's changes cannot become durable (Majority.writeProblem).
 type writesBlocked struct{ mailbox.OneWay }
@@ -336,7 +330,7 @@ func (a *Actor) route(m *Delivered) error {
 
 // writesBlocked rejects waiting writes. The proposed bundle may still be committed, so it is abandoned only at a stop.
 func (a *Actor) writesBlocked() {
-	problem := a.writeProblem()
+	problem := (Majority{a.log.Shared}).writeProblem()
 	switch {
 	case problem == nil:
 		return

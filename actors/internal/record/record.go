@@ -100,24 +100,22 @@ func (d *Decoder) Bundle(record []byte) (Bundle, error) {
 	return *b, nil
 }
 
-// Events appends a record's event to events. For a bundle it appends the events of all its records.
-func (d *Decoder) Events(record []byte, events []any) ([]any, error) {
-	if !isBundle(record) {
-		event, err := d.Event(record)
-		return append(events, event), err
-	}
+// Events decodes a record and all its events. For the Bundle see there.
+func (d *Decoder) Events(record []byte) (Bundle, []any, error) {
 	b, err := d.Bundle(record)
 	if err != nil {
-		return events, err
+		return b, nil, err
 	}
+	events := make([]any, len(b.Records))
 	for i, data := range b.Records {
-		event, err := d.Event(data)
-		if err != nil {
-			return events, fmt.Errorf("record %d of a bundle: %w", i, err)
+		if events[i], err = d.Event(data); err != nil && isBundle(record) {
+			err = fmt.Errorf("record %d of a bundle: %w", i, err)
 		}
-		events = append(events, event)
+		if err != nil {
+			return b, nil, err
+		}
 	}
-	return events, nil
+	return b, events, nil
 }
 
 func envelopeFields(c *codec, r *envelope) {
