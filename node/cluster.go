@@ -154,24 +154,43 @@ func (j *clusterJournal) Close() error {
 // joinError is an error of joining the cluster. The node has changed nothing.
 type joinError struct{ error }
 
-// listenDelayMax is the time after which a node that joins a cluster listens for clients in any case.
-const listenDelayMax = 5 * time.Second
+const (
+	listenCheckInterval = 500 * time.Millisecond
+	listenChecksMax     = 10
+)
 
 // listenWhenReady listens for clients on address when the node is ready. Until then their connections are refused, so
 // they try another node; an error response might reach users. Without a majority the node is not ready soon, so it
-// listens after listenDelayMax.
+// listens at the next check. In any case it listens after listenChecksMax checks.
 func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listener, error) {
-	timer := time.NewTimer(listenDelayMax)
-	defer timer.Stop()
-	select {
-	case <-n.system.Ready():
-	case <-timer.C:
-	case <-n.system.Done():
-		return nil, StopCause(n.system)
-	case <-ctx.Done():
-		return nil, interrupted(ctx, nil, "before the cluster was joined")
+	ticker := time.NewTicker(listenCheckInterval)
+	defer ticker.Stop()
+	for checks, ready := 0, false; !ready; checks++ {
+		select {
+		case <-n.system.Ready():
+			ready = true
+		case <-ticker.C:
+			ready = checks+1 == listenChecksMax || !majorityReachable(n.cluster.Status().Nodes)
+		case <-n.system.Done():
+			return nil, StopCause(n.system)
+		case <-ctx.Done():
+			return nil, interrupted(ctx, nil, "before the cluster was joined")
+		}
 	}
 	return Listen(address, "HTTP.Listen")
+}
+
+func majorityReachable(nodes []engine.ClusterNode) bool {
+	balance := 0 // reachable members less the others
+	for i := range nodes {
+		switch n := &nodes[i]; {
+		case n.Member && (n.Self || n.Reachable):
+			balance++
+		case n.Member:
+			balance--
+		}
+	}
+	return balance > 0
 }
 
 // clusterError converts an error of joining the cluster to an Error with advice for the operator, like directoryError.
