@@ -122,18 +122,14 @@ func (q *SourceQuote) precedes(stale bool, other *SourceQuote, otherStale bool) 
 	if stale != otherStale {
 		return otherStale
 	}
-	if stale {
-		if order := q.ExpiresAt.Compare(other.ExpiresAt); order != 0 {
-			return order > 0
-		}
+	if stale && !q.ExpiresAt.Equal(other.ExpiresAt) {
+		return q.ExpiresAt.After(other.ExpiresAt)
 	}
-	if a, b := precedence(q.Manual, q.Priority), precedence(other.Manual, other.Priority); a != b {
-		return a < b
-	}
-	if order := q.LastCheckedAt.Compare(other.LastCheckedAt); order != 0 {
-		return order > 0
-	}
-	return q.SourceID < other.SourceID
+	return cmp.Or(
+		cmp.Compare(precedence(q.Manual, q.Priority), precedence(other.Manual, other.Priority)),
+		other.LastCheckedAt.Compare(q.LastCheckedAt),
+		cmp.Compare(q.SourceID, other.SourceID),
+	) < 0
 }
 
 // staleAt reports whether the source quote is stale at a time.

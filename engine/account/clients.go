@@ -243,11 +243,6 @@ func (t loginClients) network(addr netip.Addr) *loginClient {
 	return cmp.Or(t[networkPrefix(addr, networks[len(networks)-1].bits)], &loginClient{})
 }
 
-// mailsOf returns the number of mails to an e-mail address requested today by a client's network.
-func (t loginClients) mailsOf(addr netip.Addr, email EmailID, today engine.Date) int {
-	return t.network(addr).mails[email.digest].on(today)
-}
-
 // addMail counts a mail for the network of a client. It forgets the mails of earlier days.
 func (t loginClients) addMail(addr netip.Addr, email EmailID, today engine.Date) {
 	c := t.network(addr)

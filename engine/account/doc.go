@@ -34,7 +34,7 @@
 //	NextLease → Grant → Leased → (log) → Apply    takes the next lease, before the current one is used up
 //	Return → Grant → Returned → (log) → Apply     gives unspent requests back, when the node stops
 //
-// The first lease of a day needs no event of the account if there is a DayGranted event of its shard (grants.go).
+// The first lease of a day needs no event of the account if there is a DayGranted event of its shard.
 //
 // After a crash the newest lease counts as spent. In a cluster every node has its own leases (lease.go): it
 // asks the leader, which calls Grant, and Apply applies the events of all nodes.
@@ -46,8 +46,7 @@
 //	service.go         the interfaces, and when keys are required
 //	account.go         accounts
 //	quota.go           admission of requests, and the quota windows
-//	lease.go           leases, also in a cluster
-//	grants.go          grants of days
+//	lease.go           leases, also in a cluster, and grants of days
 //	registry.go        logins
 //	clients.go         limits by client address
 //	secret.go          e-mail addresses and secrets

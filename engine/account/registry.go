@@ -52,7 +52,8 @@ type Registry struct {
 	shared  bool     // true in a cluster; all its nodes have the same key
 	clients loginClients
 	codes   map[Digest]loginCodes // by the digest of the address
-	usedUp  CodesUsedUp
+	// UsedUp is the newest refusal of a code because the hour's codes were used up.
+	UsedUp CodesUsedUp
 }
 
 // CodesUsedUp describes the newest refusal of a code because the hour's codes were used up.
@@ -60,9 +61,6 @@ type CodesUsedUp struct {
 	Since, Until time.Time // the period of refusals, by the wall clock
 	Newcomers    bool      // refused are addresses without an account (true), or those with one (false)
 }
-
-// CodesUsedUp returns the newest refusal of a code because the hour's codes were used up.
-func (r *Registry) CodesUsedUp() CodesUsedUp { return r.usedUp }
 
 // loginCodes are the codes of an e-mail address, oldest first, at most one for each Requester.Browser.
 type loginCodes []CodeState
@@ -195,7 +193,7 @@ func (r *Registry) RequestCode(email EmailID, from Requester, now ClockReading) 
 		if row.KnownMails.on(today) >= mailsKnownMax {
 			return nil, errNoMoreMails("this browser has asked for enough codes for this address today", now)
 		}
-	} else if r.clients.mailsOf(from.Address, email, today) >= mailsNetworkMax {
+	} else if r.clients.network(from.Address).mails[email.digest].on(today) >= mailsNetworkMax {
 		return nil, errNoMoreMails("your network has asked for enough codes for this address today", now)
 	} else if row.Mails.on(today) >= mailsDayMax {
 		return nil, errNoMoreMails("enough codes were sent to this address today; a browser that has logged in before still gets one", now)
@@ -223,10 +221,10 @@ func (r *Registry) checkCodesOfAll(row AddressState, share int, now ClockReading
 	if wait <= 0 {
 		return nil
 	}
-	if !now.Wall.Before(r.usedUp.Until) {
-		r.usedUp.Since = now.Wall
+	if !now.Wall.Before(r.UsedUp.Until) {
+		r.UsedUp.Since = now.Wall
 	}
-	r.usedUp.Until, r.usedUp.Newcomers = now.Wall.Add(wait), newcomer
+	r.UsedUp.Until, r.UsedUp.Newcomers = now.Wall.Add(wait), newcomer
 	return &engine.Error{Code: engine.CodeRateLimited, Message: "too many codes are being asked for at this node; try again later", RetryAfter: wait}
 }
 
@@ -336,11 +334,8 @@ func (r *Registry) Session(token Digest, now ClockReading) (uint64, error) {
 }
 
 // Apply changes the registry by a durable event. Outside a replay the event must come from this process; for other
-// nodes' events call ApplyRemote. In a cluster's log the monotonic time (ClockReading.Monotonic) may go back; Apply
-// then uses the newest time so far.
-func (r *Registry) Apply(event RegistryEvent) {
-	r.applyAt(event, MonotonicOf(event))
-}
+// nodes' events call ApplyAt.
+func (r *Registry) Apply(event RegistryEvent) { r.ApplyAt(event, MonotonicOf(event)) }
 
 // MonotonicOf returns the monotonic time (ClockReading.Monotonic) of an event, or 0 if the event has none.
 func MonotonicOf(event any) time.Duration {
@@ -361,7 +356,10 @@ func MonotonicOf(event any) time.Duration {
 	return 0
 }
 
-func (r *Registry) applyAt(event RegistryEvent, monotonic time.Duration) {
+// ApplyAt is Apply for another process's durable event. monotonic is the time of its arrival; it replaces the event's
+// monotonic time. If it is before an earlier event's, the newest time so far counts. A decision of this process that is
+// not in the log yet was made without the event, and must not get there.
+func (r *Registry) ApplyAt(event RegistryEvent, monotonic time.Duration) {
 	r.newest = max(r.newest, monotonic)
 	switch e := event.(type) {
 	case *CodeIssued:
@@ -427,7 +425,7 @@ func (r *Registry) codeIssued(e *CodeIssued, now ClockReading) {
 
 // unlock clears an address's counters that block logins.
 func (r *Registry) unlock(e *LoginUnlocked) {
-	r.state.WrongTries, r.state.Codes, r.state.Newcomers, r.usedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
+	r.state.WrongTries, r.state.Codes, r.state.Newcomers, r.UsedUp = HourCounter{}, HourCounter{}, HourCounter{}, CodesUsedUp{}
 	r.clients.forgetMails(e.Email)
 	if r.addresses[e.Email.digest] != nil {
 		row := r.editAddress(e.Email, r.newest)
@@ -585,13 +583,6 @@ func (r *Registry) Seal(e *CodeIssued, code Secret) {
 	if r.shared {
 		e.Sealed = sealCode(r.key, e.Email, code.Reveal())
 	}
-}
-
-// ApplyRemote changes the registry by another process's durable event. now is the time of its arrival; now.Monotonic
-// replaces the event's monotonic time. A decision of this process that is not in the log yet was made without the
-// event, and must not get there.
-func (r *Registry) ApplyRemote(event RegistryEvent, now ClockReading) {
-	r.applyAt(event, now.Monotonic)
 }
 
 // Resume completes a replay in a cluster, after the newest event of the log. Other nodes' monotonic times do not show

@@ -391,7 +391,7 @@ func (n *loginNode) deliver(count int) {
 		m.counts["void"] += len(n.flight)
 		n.flight = nil
 		event := record.event.(RegistryEvent)
-		n.registry.ApplyRemote(event, n.now())
+		n.registry.ApplyAt(event, n.now().Monotonic)
 		if m.bug.learnt != nil {
 			m.bug.learnt(n.registry, event)
 		}

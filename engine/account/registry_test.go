@@ -254,7 +254,7 @@ func TestK3_MadeUpAddressesUseUpTheirOwnCodes(t *testing.T) {
 	if _, err := d.request("late@b.do"); codeOf(err) != engine.CodeRateLimited {
 		t.Errorf("a newcomer: %v", err)
 	}
-	if usedUp := d.registry.CodesUsedUp(); !usedUp.Newcomers || !usedUp.Since.Equal(d.now.Wall) || usedUp.Until.Sub(d.now.Wall) != 60*time.Minute {
+	if usedUp := d.registry.UsedUp; !usedUp.Newcomers || !usedUp.Since.Equal(d.now.Wall) || usedUp.Until.Sub(d.now.Wall) != 60*time.Minute {
 		t.Errorf("%+v", usedUp)
 	}
 	d.restart()
@@ -263,7 +263,7 @@ func TestK3_MadeUpAddressesUseUpTheirOwnCodes(t *testing.T) {
 	}
 	d.mustRequest("owner@b.do")
 	d.registry.Apply(&LoginUnlocked{Email: idOf("late@b.do"), At: d.now.Wall, By: "ana"})
-	if d.mustRequest("late@b.do"); d.registry.CodesUsedUp() != (CodesUsedUp{}) {
+	if d.mustRequest("late@b.do"); d.registry.UsedUp != (CodesUsedUp{}) {
 		t.Error("after unlock the codes are still used up")
 	}
 }
@@ -587,12 +587,12 @@ func TestK2_S1_WrongTriesOfAnotherNode(t *testing.T) {
 		must(t, err)
 		before.registry.Seal(issued, SecretOf("12345678"))
 		before.registry.Apply(issued)
-		after.registry.ApplyRemote(issued, after.now)
+		after.registry.ApplyAt(issued, after.now.Monotonic)
 		for range tries {
 			event, _ := before.registry.TryCode(idOf("ana@example.com"), "87654321", Digest{}, before.client(), before.now)
 			failed := event.(*CodeFailed)
 			before.registry.Apply(failed)
-			after.registry.ApplyRemote(&CodeFailed{Email: failed.Email, At: failed.At, Monotonic: failed.Monotonic, Browser: failed.Browser}, after.now)
+			after.registry.ApplyAt(&CodeFailed{Email: failed.Email, At: failed.At, Monotonic: failed.Monotonic, Browser: failed.Browser}, after.now.Monotonic)
 		}
 		if _, err := after.try("ana@example.com", "12345678"); (err == nil) != opens {
 			t.Errorf("after %d wrong tries at the leader before: %v", tries, err)

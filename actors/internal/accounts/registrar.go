@@ -147,7 +147,7 @@ func (r *RegistrarActor) requestCode(email account.EmailID, code account.Secret,
 
 // publishCodesUsedUp copies the state of the registry for Accounts.LoginsCondition.
 func (r *RegistrarActor) publishCodesUsedUp() {
-	usedUp := r.registry.CodesUsedUp()
+	usedUp := r.registry.UsedUp
 	r.parent.codesUsedUp.Store(&usedUp)
 }
 
@@ -246,10 +246,10 @@ func (r *RegistrarActor) remote(m *commitlog.RemoteEvents[any]) {
 		return
 	}
 	r.rejectPending(commitlog.ErrNotLeader)
-	now := r.parent.clock.Now()
+	now := r.parent.clock.Now().Monotonic
 	for _, event := range m.Events {
 		if e, ok := event.(account.RegistryEvent); ok {
-			r.registry.ApplyRemote(e, now)
+			r.registry.ApplyAt(e, now)
 		} else {
 			r.apply([]any{event})
 		}
