@@ -45,12 +45,12 @@ type leaderAnswer struct {
 	Sequence  uint64 // of the leader's newest record after the operation
 	Error     *responseError
 
-	Secret  string            `json:",omitzero"` // a session token or an API key
-	Expires time.Time         `json:",omitzero"` // of the session
-	Key     account.KeyRecord `json:",omitzero"`
-	Policy  account.KeyPolicy `json:",omitzero"`
-	Leases  []*responseError  `json:",omitzero"` // a result for each ask
-	Receipt engine.Receipt    `json:",omitzero"`
+	Revealed string            `json:",omitzero"` // a session token or an API key
+	Expires  time.Time         `json:",omitzero"` // of the session
+	Key      account.KeyRecord `json:",omitzero"`
+	Policy   account.KeyPolicy `json:",omitzero"`
+	Leases   []*responseError  `json:",omitzero"` // a result for each ask
+	Receipt  engine.Receipt    `json:",omitzero"`
 }
 
 type responseError struct {
@@ -69,7 +69,7 @@ func (s *System) run(q *leaderQuery) (r leaderAnswer, err error) {
 	case "CreateKey":
 		var secret account.Secret
 		r.Key, secret, err = s.accounts.CreateKey(q.Digest, q.Text)
-		r.Secret = secret.Reveal()
+		r.Revealed = secret.Reveal()
 	case "RevokeKey":
 		err = s.accounts.RevokeKey(q.Digest, q.Text)
 	case "SuspendAccount":
@@ -113,7 +113,7 @@ func (s *System) runLogin(q *leaderQuery) (r leaderAnswer, err error) {
 	default:
 		var token account.Secret
 		token, r.Expires, err = s.accounts.OpenSession(email, q.Code, q.From)
-		r.Secret = token.Reveal()
+		r.Revealed = token.Reveal()
 	}
 	return r, err
 }
@@ -258,7 +258,7 @@ func (a *leaderAccounts) RequestCode(email account.Email, from account.Requester
 // OpenSession implements account.Service.
 func (a *leaderAccounts) OpenSession(email account.Email, code string, from account.Requester) (account.Secret, time.Time, error) {
 	r, err := a.system.lead(leaderQuery{Operation: "OpenSession", Email: email.String(), Code: code, From: from})
-	return account.SecretOf(r.Secret), r.Expires, err
+	return account.SecretOf(r.Revealed), r.Expires, err
 }
 
 // CloseSession implements account.Service.
@@ -269,7 +269,7 @@ func (a *leaderAccounts) CloseSession(token account.Digest) error {
 // CreateKey implements account.Service.
 func (a *leaderAccounts) CreateKey(token account.Digest, name string) (account.KeyRecord, account.Secret, error) {
 	r, err := a.system.lead(leaderQuery{Operation: "CreateKey", Digest: token, Text: name})
-	secret := account.SecretOf(r.Secret)
+	secret := account.SecretOf(r.Revealed)
 	r.Key.Digest = secret.Digest()
 	return r.Key, secret, err
 }
