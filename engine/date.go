@@ -18,8 +18,8 @@ func mustZone(zone *time.Location, err error) *time.Location {
 }
 
 // fixedOffset is the zone's current offset from UTC and the Unix time of its start, both in seconds. It saves a search
-// of the zone data in DateOf, which every request calls: 4 % of its instructions. If the zone data contains a later
-// change of the offset, since is so late that the offset is never used.
+// of the zone data in DateOf and Start, which every request calls: 6 % of its instructions. If the zone data contains a
+// later change of the offset, since is so late that the offset is never used.
 var fixedOffset = func() (s struct{ since, offset int64 }) {
 	future := time.Unix(math.MaxInt32, 0).In(santoDomingo)
 	since, until := future.ZoneBounds()
@@ -102,6 +102,9 @@ func (d Date) utc() time.Time {
 
 // Start returns the beginning of the day in Santo Domingo, in UTC. The date must not be zero.
 func (d Date) Start() time.Time {
+	if start := d.utc().Unix() - fixedOffset.offset; start >= fixedOffset.since {
+		return time.Unix(start, 0).UTC()
+	}
 	midnight := d.atHour(0)
 	if DateOf(midnight) < d { // clocks were advanced at midnight (1966–1974), so that day began later
 		_, midnight = midnight.ZoneBounds()
