@@ -190,27 +190,15 @@ func (n *Node) close(ctx context.Context) error {
 	n.cancel()
 	n.background.Wait()
 	n.core.Server.Drain()
-	n.waitDrainDelay()
+	if delay := n.config.HTTP.DrainDelay; delay > 0 {
+		n.waitUpTo(delay, n.served)
+	}
 	n.collector.pause()
 	n.transferLeadership(ctx)
 	n.stopRedirect()
 	err := errors.Join(n.stopServer(ctx), n.admin.Stop(ctx), closeSystem(n.system), leaveCluster(n.cluster))
 	n.closeMailer(ctx)
 	return err
-}
-
-// waitDrainDelay waits for HTTP.DrainDelay, unless the node has ended by itself.
-func (n *Node) waitDrainDelay() {
-	if n.config.HTTP.DrainDelay == 0 {
-		return
-	}
-	timer := time.NewTimer(n.config.HTTP.DrainDelay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-n.system.Done():
-	case <-n.served:
-	}
 }
 
 // Data is an open data directory, without a server.

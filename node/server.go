@@ -90,22 +90,21 @@ func (n *Node) startServer(listener net.Listener) {
 	n.url, n.served = n.certificate.scheme()+listener.Addr().String(), make(chan struct{})
 	go func() {
 		defer close(n.served)
-		if n.config.HTTP.ListenerKept {
-			n.awaitLog()
+		if n.config.HTTP.ListenerKept { // meanwhile connections wait in the backlog: clients do not notice a shorter restart
+			n.waitUpTo(acceptDelayMax, n.system.Ready())
 		}
 		n.serveErr = n.core.Server.Serve(listener)
 	}()
 }
 
-// awaitLog waits until the log has been read, up to acceptDelayMax. Meanwhile connections wait in the backlog of the
-// listener, so clients do not notice a shorter restart.
-func (n *Node) awaitLog() {
-	timer := time.NewTimer(acceptDelayMax)
+// waitUpTo waits for d. It returns earlier if the channel end is closed or the system has ended by itself.
+func (n *Node) waitUpTo(d time.Duration, end <-chan struct{}) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-n.system.Ready():
-	case <-n.system.Done():
 	case <-timer.C:
+	case <-end:
+	case <-n.system.Done():
 	}
 }
 

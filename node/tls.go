@@ -35,7 +35,10 @@ func (c *Config) loadCertificate() (*certificate, error) {
 	case c.HTTP.ACME.Name != "" && files != (TLS{}):
 		return nil, errorf(Invalid, "HTTP.ACME.Name", "the node has a certificate already (--tls-cert); give only one of both")
 	case c.HTTP.ACME.Name != "":
-		return &certificate{manager: c.acmeManager()}, nil
+		return &certificate{manager: &acme.Manager{
+			Name: c.HTTP.ACME.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: c.HTTP.ACME.Authority,
+			UserAgent: "tasard/" + c.Version, Clock: c.Clock, Logger: c.Logger,
+		}}, nil
 	case files.Certificate == "" && files.Key == "":
 		return nil, nil
 	case files.Certificate == "" || files.Key == "":
@@ -132,13 +135,6 @@ const (
 	redirectTimeout    = 5 * time.Second
 	redirectHeaderSize = 8 << 10
 )
-
-func (c *Config) acmeManager() *acme.Manager {
-	a := &c.HTTP.ACME
-	return &acme.Manager{
-		Name: a.Name, Dir: filepath.Join(c.Dir, acmeDir), Authority: a.Authority, UserAgent: "tasard/" + c.Version, Clock: c.Clock, Logger: c.Logger,
-	}
-}
 
 // startRedirect starts the server for plain HTTP. listener may be nil.
 func (n *Node) startRedirect(listener net.Listener) {
