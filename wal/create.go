@@ -117,12 +117,12 @@ func (d *newDirectory) writeLog(write func(io.Writer) error) error {
 	case d.sequence == 0:
 		err = write(io.Discard)
 	default:
-		err = d.file(snapshotPath(d.dir, d.sequence), func(out *fileWriter) error {
+		err = d.disk.createFile(snapshotPath(d.dir, d.sequence), func(out *fileWriter) error {
 			return errors.Join(encodeSnapshot(out, d.sequence, write))
 		})
 	}
 	if err == nil {
-		err = d.file(segmentPath(d.dir, first.frame), func(*fileWriter) error { return nil })
+		err = d.disk.createFile(segmentPath(d.dir, first.frame), noContent)
 	}
 	if err == nil {
 		_, err = examine(d.dir, nil)
@@ -142,16 +142,6 @@ func (d *newDirectory) removeEarlier() error {
 		err = errors.Join(err, d.disk.syncDir(d.dir))
 	}
 	return err
-}
-
-// file creates a file, fills it and syncs it.
-func (d *newDirectory) file(path string, fill func(*fileWriter) error) error {
-	return withFile(path, fileCreate, func(f *os.File) error {
-		if err := fill(&fileWriter{file: f, disk: d.disk, reserve: -1}); err != nil {
-			return err
-		}
-		return d.disk.syncNew(f)
-	})
 }
 
 // removeAll removes everything that was created. The high-water mark is removed nearly last: as long as it exists, all

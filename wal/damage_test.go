@@ -101,7 +101,7 @@ func (s *goldenReport) reportFrame(name string, data []byte) {
 func TestW4_DamageOfASnapshotOrMarkIsNamedExactly(t *testing.T) {
 	report := &goldenReport{dir: "/none"}
 	path := filepath.Join(t.TempDir(), "snapshot")
-	must(t, (&newDirectory{disk: quickDisk()}).file(path, func(out *fileWriter) error {
+	must(t, quickDisk().createFile(path, func(out *fileWriter) error {
 		return errors.Join(encodeSnapshot(out, 7, stateAt(7)))
 	}))
 	whole, err := os.ReadFile(path)

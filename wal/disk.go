@@ -129,19 +129,17 @@ func (d *disk) makeDir(dir string) error {
 	}
 }
 
-// saveCopy writes data durably to a new file with a name from asideName.
-func (d *disk) saveCopy(path, reason string, now time.Time, data []byte) (name string, err error) {
-	if name, err = asideName(path, reason, now); err != nil {
-		return "", err
-	}
-	err = withFile(name, fileCreate, func(f *os.File) error {
-		if err := d.write(f, data, 0); err != nil {
+// createFile creates a file with this content. The file and its name are then durable.
+func (d *disk) createFile(path string, content func(*fileWriter) error) error {
+	return withFile(path, fileCreate, func(f *os.File) error {
+		if err := content(&fileWriter{file: f, disk: d, reserve: -1}); err != nil {
 			return err
 		}
 		return d.syncNew(f)
 	})
-	return name, err
 }
+
+func noContent(*fileWriter) error { return nil }
 
 // syncNew syncs a new file and its directory.
 func (d *disk) syncNew(f *os.File) error {

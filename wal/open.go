@@ -123,7 +123,13 @@ func cleanUp(dir string, o Options, x *examination, r *Recovery) error {
 func cutTail(o Options, reason, path string, offset int64) (saved string, err error) {
 	tail, err := readFrom(path, offset, segmentFileBytesMax)
 	if err == nil {
-		saved, err = o.disk.saveCopy(path, reason, o.Clock(), tail)
+		saved, err = asideName(path, reason, o.Clock())
+	}
+	if err == nil {
+		err = o.disk.createFile(saved, func(out *fileWriter) error {
+			_, err := out.Write(tail)
+			return err
+		})
 	}
 	if err != nil {
 		return "", err

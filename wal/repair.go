@@ -148,7 +148,7 @@ func (p *repair) keepRun(files []numberedFile, run scanResult) error {
 	info, err := os.Stat(tail.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.Join(withFile(tail.path, fileCreate, p.o.disk.sync), p.o.disk.syncDir(p.dir))
+		return p.o.disk.createFile(tail.path, noContent)
 	case err != nil || info.Size() == tail.bytes:
 		return err
 	}
