@@ -95,22 +95,15 @@ func accessLog(out io.Writer) func(httpapi.AccessRecord) {
 	if out == nil {
 		return nil
 	}
-	handler := slog.NewJSONHandler(out, &slog.HandlerOptions{ReplaceAttr: inUTC})
+	handler := slog.NewJSONHandler(out, nil)
 	return func(a httpapi.AccessRecord) {
-		record := slog.NewRecord(a.At, slog.LevelInfo, "access", 0)
+		record := slog.NewRecord(a.At.UTC(), slog.LevelInfo, "access", 0)
 		record.AddAttrs(
 			slog.String("requestId", a.RequestID), slog.String("method", a.Method), slog.String("route", a.Route), slog.Int("status", a.Status),
 			slog.Int64("micros", a.Duration.Microseconds()), slog.Int("bytes", a.Bytes), slog.Bool("keyed", a.Keyed), slog.String("network", a.Network),
 		)
 		_ = handler.Handle(context.Background(), record) // the error can't be reported: writing the log has failed
 	}
-}
-
-func inUTC(_ []string, attr slog.Attr) slog.Attr {
-	if attr.Value.Kind() == slog.KindTime {
-		return slog.Time(attr.Key, attr.Value.Time().UTC())
-	}
-	return attr
 }
 
 // site serves everything except the API: the documents of package contract, the files of package data, and the pages.
