@@ -174,7 +174,7 @@ func (n *Node) listenWhenReady(ctx context.Context, address string) (net.Listene
 		case <-n.system.Done():
 			return nil, StopCause(n.system)
 		case <-ctx.Done():
-			return nil, interrupted(ctx, nil, "before the cluster was joined")
+			return nil, clusterError(ctx, n.config.Dir, ctx.Err())
 		}
 	}
 	return Listen(address, "HTTP.Listen")
@@ -203,7 +203,10 @@ func clusterError(ctx context.Context, dir string, err error) error {
 	case errors.As(err, &damageErr):
 		damageErr.Hint = cmp.Or(RefillHint(dir), damageErr.Hint)
 	}
-	return interrupted(ctx, directoryError(dir, err), "before the cluster was joined")
+	if ctx.Err() != nil {
+		return errorf(Interrupted, "", "interrupted before the cluster was joined")
+	}
+	return directoryError(dir, err)
 }
 
 // transferMax limits how long a stopping node waits for another node to become the leader. The leader handles all

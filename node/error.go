@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -126,14 +125,6 @@ func IsWriteRefused(err error) bool {
 		wal.ErrNoSpace, fs.ErrPermission, fs.ErrExist,
 		syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG,
 	}, func(target error) bool { return errors.Is(err, target) })
-}
-
-// interrupted returns an Error of the kind Interrupted if ctx has ended, else err.
-func interrupted(ctx context.Context, err error, phase string) error {
-	if ctx.Err() != nil {
-		return errorf(Interrupted, "", "interrupted %s", phase)
-	}
-	return err
 }
 
 // CheckOwner returns an error if the user of this process must not use the data directory of another user. change is
