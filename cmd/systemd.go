@@ -149,6 +149,5 @@ func (p *commands) takeSockets(h *node.HTTP) (count int, err error) {
 	if h.ACME.RedirectListener != nil && h.ACME.Name == "" {
 		return 0, exit.Errorf(exit.Usage, "the service manager's socket %s is only for --https: disable it", redirectSocket)
 	}
-	h.ListenerKept = h.Listener != nil
 	return count, nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tasard/tasard/actors"
+	"github.com/tasard/tasard/actors/mail"
 	"github.com/tasard/tasard/collectors"
 	"github.com/tasard/tasard/engine"
 	"github.com/tasard/tasard/engine/account"
@@ -52,12 +53,11 @@ type Config struct {
 
 // HTTP configures the HTTP server.
 type HTTP struct {
-	Listen   string       // address; "" means a free port of 127.0.0.1
-	Listener net.Listener // if not nil, it is used instead of Listen; the node closes it
+	Listen string // address; "" means a free port of 127.0.0.1
 
-	// ListenerKept means that another process, such as systemd, keeps Listener open. A stopping node then leaves
-	// unaccepted connections to the next node with the same listener.
-	ListenerKept bool
+	// Listener, if not nil, is used instead of Listen; the node closes it. Its first connections wait for up to two
+	// seconds while the node reads its log.
+	Listener net.Listener
 
 	TLS                TLS
 	ACME               ACME
@@ -155,16 +155,8 @@ func (c *Config) seed() uint64 {
 // Check returns all errors of Open, except those that depend on the data directory.
 func (c Config) Check() error {
 	c = c.withDefaults()
-	_, mailErr := c.Mail.client(&c)
-	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(&c), mailErr}
-	if reference, err := c.reference(); err != nil {
-		problems = append(problems, err)
-	} else {
-		_, err := c.ReadSourceSecrets(reference.Sources)
-		problems = append(problems, err)
-	}
-	_, err := c.loadCertificate()
-	problems = append(problems, err, checkListen(c.HTTP.Listen, "HTTP.Listen"))
+	_, err := c.readFiles()
+	problems := []error{err, checkListen(c.HTTP.Listen, "HTTP.Listen")}
 	if c.HTTP.ACME.Name != "" {
 		problems = append(problems, checkListen(c.HTTP.ACME.Redirect, "HTTP.ACME.Redirect"))
 	}
@@ -172,6 +164,27 @@ func (c Config) Check() error {
 		problems = append(problems, checkListen(c.Admin.Metrics, "Admin.Metrics"))
 	}
 	return errors.Join(append(problems, c.checkSocket())...)
+}
+
+// files holds the contents of the configured files.
+type files struct {
+	reference     ReferenceData
+	sourceSecrets SourceSecrets
+	mailConfig    mail.Config
+	certificate   *certificate // nil for plain HTTP
+}
+
+// readFiles reads the configured files, and checks the process's limits. It joins all errors.
+func (c *Config) readFiles() (f files, err error) {
+	problems := []error{c.HTTP.checkDescriptors(), c.Cluster.check(c)}
+	f.mailConfig, err = c.Mail.client(c)
+	problems = append(problems, err)
+	if f.reference, err = c.reference(); err == nil {
+		f.sourceSecrets, err = c.ReadSourceSecrets(f.reference.Sources)
+	}
+	problems = append(problems, err)
+	f.certificate, err = c.loadCertificate()
+	return f, errors.Join(append(problems, err)...)
 }
 
 // checkSocket returns an error if the management socket's path is unusable.

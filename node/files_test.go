@@ -218,7 +218,7 @@ func TestCertificate_Times(t *testing.T) {
 	c := Config{Clock: func() time.Time { return now }}
 	manager := &acme.Manager{Name: "a.example", Dir: dir, Authority: "https://ca", Clock: c.Clock}
 	must(t, manager.Open())
-	n := &Node{config: c, certificate: &certificate{manager: manager}}
+	n := &Node{config: c, files: files{certificate: &certificate{manager: manager}}}
 	if pair, err := (&certificate{manager: &acme.Manager{}}).getCertificate(nil); pair != nil || err == nil {
 		t.Errorf("before the first certificate: %v, %v", pair, err)
 	}

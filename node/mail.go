@@ -87,19 +87,14 @@ func (c Config) MailClient() (mail.Config, error) {
 func (c *Config) MailMethod() string { return c.Mail.method() }
 
 // openMailer opens what sends login codes. It does not connect to the mail server, so a node can start without it.
-func (n *Node) openMailer() error {
-	config, err := n.config.Mail.client(&n.config)
-	if err != nil {
-		return err
-	}
+func (n *Node) openMailer() {
 	switch n.config.Mail.method() {
 	case admin.MailLog:
 		n.sender = mail.NewLogMailer(n.config.Mail.Print)
 	case admin.MailSMTP:
-		n.mailer = mail.Open(config)
+		n.mailer = mail.Open(n.mailConfig)
 		n.sender = n.mailer
 	}
-	return nil
 }
 
 // closeMailer sends the queued e-mails for up to shutdownMax. The rest is lost; users can request another code.

@@ -21,22 +21,21 @@ import (
 
 // Node is a running server of exchange rates with its own data directory.
 type Node struct {
-	config    Config // with defaults
-	reference ReferenceData
+	config Config // with defaults
+	files
 
-	core        *core.Core
-	system      *actors.System   // the same as core.System
-	cluster     *cluster.Cluster // nil if the node is not in a cluster
-	sender      actors.Mailer    // sends login codes; nil if Mail.Method is MailOff
-	mailer      *mail.Mailer     // nil if Mail.Method is not MailSMTP
-	collector   *liveCollector
-	certificate *certificate // nil for plain HTTP
-	redirect    *http.Server // for plain HTTP beside HTTPS; nil without HTTP.ACME
-	redirects   sync.WaitGroup
-	backups     metrics.Outcome
-	reloads     metrics.Outcome
-	admin       *admin.Server
-	listeners   listeners
+	core      *core.Core
+	system    *actors.System   // the same as core.System
+	cluster   *cluster.Cluster // nil if the node is not in a cluster
+	sender    actors.Mailer    // sends login codes; nil if Mail.Method is MailOff
+	mailer    *mail.Mailer     // nil if Mail.Method is not MailSMTP
+	collector *liveCollector
+	redirect  *http.Server // for plain HTTP beside HTTPS; nil without HTTP.ACME
+	redirects sync.WaitGroup
+	backups   metrics.Outcome
+	reloads   metrics.Outcome
+	admin     *admin.Server
+	listeners listeners
 
 	url      string        // of the HTTP server
 	served   chan struct{} // closed when the HTTP server's Serve has returned
@@ -269,9 +268,7 @@ func (n *Node) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.openMailer(); err != nil {
-		return err
-	}
+	n.openMailer()
 	if err := n.openCore(ctx, l.http); err != nil {
 		return err
 	}
@@ -305,13 +302,8 @@ func (n *Node) openFiles() (err error) {
 	if c.Dir == "" {
 		return errNoDir
 	}
-	if err := errors.Join(checkDir(c.Dir), c.HTTP.checkDescriptors(), c.Cluster.check(c)); err != nil {
-		return err
-	}
-	if n.reference, err = c.reference(); err != nil {
-		return err
-	}
-	if n.certificate, err = c.loadCertificate(); err != nil {
+	n.files, err = c.readFiles()
+	if err = errors.Join(checkDir(c.Dir), err); err != nil {
 		return err
 	}
 	n.certificate.warn(c.Logger, c.Clock())
@@ -369,11 +361,7 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 		return directoryError(c.Dir, err)
 	}
 	n.system = n.core.System
-	secrets, err := c.ReadSourceSecrets(n.reference.Sources)
-	if err != nil {
-		return err
-	}
-	n.collector = newLiveCollector(c, n.system, n.reference.Sources, secrets)
+	n.collector = newLiveCollector(c, n.system, n.reference.Sources, n.sourceSecrets)
 	n.readLastBackup()
 	n.admin = n.newAdmin()
 	return nil

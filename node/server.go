@@ -15,7 +15,7 @@ import (
 const shutdownMax = 15 * time.Second
 
 // acceptDelayMax limits how long a node reads its log before it accepts connections and answers 503. It applies only to
-// a listener that another process keeps open (HTTP.ListenerKept).
+// HTTP.Listener, which another process, such as systemd, may keep open.
 const acceptDelayMax = 2 * time.Second
 
 // descriptorsReserved is the number of file descriptors for other uses than client connections: log, collectors, mail,
@@ -90,7 +90,7 @@ func (n *Node) startServer(listener net.Listener) {
 	n.url, n.served = n.certificate.scheme()+listener.Addr().String(), make(chan struct{})
 	go func() {
 		defer close(n.served)
-		if n.config.HTTP.ListenerKept { // meanwhile connections wait in the backlog: clients do not notice a shorter restart
+		if n.config.HTTP.Listener != nil { // meanwhile connections wait in the backlog: clients do not notice a shorter restart
 			n.waitUpTo(acceptDelayMax, n.system.Ready())
 		}
 		n.serveErr = n.core.Server.Serve(listener)
