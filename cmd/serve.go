@@ -92,7 +92,7 @@ func (p *commands) serve(ctx context.Context, o *command.Serve) (err error) {
 	if sockets > 0 {
 		log.Info("the service manager opened the sockets: they stay open over a restart, --listen is not used", "sockets", sockets)
 	}
-	if config.MailMethod() == admin.MailOff {
+	if config.Mail.MethodOrDefault() == admin.MailOff {
 		log.Info(command.NoMailNotice)
 	}
 	if config.Accounts.Unlimited && config.HTTP.ConnsPerAddress > 0 {

@@ -213,6 +213,6 @@ func (c *Config) core(reference ReferenceData, mailer actors.Mailer) core.Config
 			Limits:                 httpapi.Limits{ConnsMax: h.connsMax(), ConnsPerClient: cmp.Or(h.ConnsPerAddress, -1)},
 			AllowUnknownParameters: h.AllowUnknown, AllowAuthorizationHeader: h.AllowAuthorization, FeeNotice: h.FeeNotice, TrustedProxies: h.TrustedProxies,
 		},
-		Seed: c.seed, Mail: c.Mail.method(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
+		Seed: c.seed, Mail: c.Mail.MethodOrDefault(), PublicURL: h.PublicURL, Contact: h.Contact, Demo: h.Demo, AccessLog: h.AccessLog,
 	}
 }

@@ -31,8 +31,8 @@ type Mail struct {
 	Print        io.Writer     // output of admin.MailLog with the login codes; not a log file, which would keep the codes
 }
 
-// method returns Method or its default.
-func (m *Mail) method() string {
+// MethodOrDefault returns Method or its default.
+func (m *Mail) MethodOrDefault() string {
 	switch {
 	case m.Method != "":
 		return m.Method
@@ -44,10 +44,10 @@ func (m *Mail) method() string {
 
 // check returns an error for each missing field and each contradiction.
 func (m *Mail) check() error {
-	if m.method() == admin.MailLog && m.Print == nil {
+	if m.MethodOrDefault() == admin.MailLog && m.Print == nil {
 		return errorf(Invalid, "Mail.Print", "want a writer for login codes")
 	}
-	if m.method() != admin.MailSMTP {
+	if m.MethodOrDefault() != admin.MailSMTP {
 		return nil
 	}
 	hasUser := m.User != ""
@@ -66,7 +66,7 @@ func (m *Mail) check() error {
 // client checks all fields and returns the configuration of the mail client.
 func (m *Mail) client(c *Config) (mail.Config, error) {
 	config := mail.Config{Addr: m.Server, TLS: m.TLS, User: m.User, From: m.From, Clock: c.Clock, Random: c.Random, Logger: c.Logger}
-	if err := m.check(); err != nil || m.method() != admin.MailSMTP || m.PasswordFile == "" {
+	if err := m.check(); err != nil || m.MethodOrDefault() != admin.MailSMTP || m.PasswordFile == "" {
 		return config, err
 	}
 	password, err := ReadSecret(m.PasswordFile, c.Credentials)
@@ -83,12 +83,9 @@ func (c Config) MailClient() (mail.Config, error) {
 	return c.Mail.client(&c)
 }
 
-// MailMethod returns Mail.Method or its default.
-func (c *Config) MailMethod() string { return c.Mail.method() }
-
 // openMailer opens what sends login codes. It does not connect to the mail server, so a node can start without it.
 func (n *Node) openMailer() {
-	switch n.config.Mail.method() {
+	switch n.config.Mail.MethodOrDefault() {
 	case admin.MailLog:
 		n.sender = mail.NewLogMailer(n.config.Mail.Print)
 	case admin.MailSMTP:

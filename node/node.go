@@ -121,7 +121,7 @@ func StopCause(system *actors.System) error {
 
 // checkData returns an error if this node must not serve the data in its directory.
 func (n *Node) checkData() error {
-	if policy := n.system.KeyPolicy(); n.config.Mail.method() == admin.MailLog && !policy.RequiredAt.IsZero() {
+	if policy := n.system.KeyPolicy(); n.config.Mail.MethodOrDefault() == admin.MailLog && !policy.RequiredAt.IsZero() {
 		return errorf(BadFile, "Mail.Method", "keys are announced for %s, and %s", formatInstant(policy.RequiredAt), admin.UnsafeMail)
 	}
 	return n.rejectDemoData()
@@ -371,7 +371,7 @@ func (n *Node) openCore(ctx context.Context, listener net.Listener) (err error) 
 func (n *Node) newAdmin() *admin.Server {
 	c := &n.config
 	config := admin.Config{
-		Node: n.system, Catalogue: n.reference.Catalogue, DefaultQuota: c.Accounts.Quota.DefaultQuota, Mail: c.Mail.method(), Clock: c.Clock, Logger: c.Logger,
+		Node: n.system, Catalogue: n.reference.Catalogue, DefaultQuota: c.Accounts.Quota.DefaultQuota, Mail: c.Mail.MethodOrDefault(), Clock: c.Clock, Logger: c.Logger,
 		Readiness: n.readiness, Sources: n.collector.describe, RunSource: n.collector.tryNow, Metrics: n.metricsHandler(), Backup: n.backup,
 	}
 	if n.cluster != nil {

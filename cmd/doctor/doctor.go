@@ -243,7 +243,7 @@ func (d *doctor) checkLog(context.Context) {
 // checkMail connects and logs in to the mail server. It sends no e-mail.
 func (d *doctor) checkMail(ctx context.Context) {
 	nodeConfig := d.config()
-	switch nodeConfig.MailMethod() {
+	switch nodeConfig.Mail.MethodOrDefault() {
 	case admin.MailOff:
 		d.add(findingWarn, "mail", "set --smtp-addr and --mail-from before keys are required", "%s", command.NoMailNotice)
 		return
