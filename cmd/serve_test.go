@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -163,6 +164,9 @@ func finishRequests(t *testing.T, half []halfRequest) {
 		if late[i] = time.Now().After(h.limit); err != nil && !late[i] {
 			t.Errorf("request %d: %v", i, err)
 		}
+	}
+	if !slices.Contains(late, false) && len(half) > 0 {
+		t.Error("every half request came to its time limit: nothing is judged")
 	}
 	for i, h := range half {
 		if late[i] {
